@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One machine instruction, in a vocabulary that all targets share. Distilled from the
+ * target's decoder and kept for every instruction of the program, so it is small: its
+ * bytes stay in the section, and everything that can be decoded again is not stored.
+ *
+ * Registers are bits of a 64-bit set, in the target's own numbering:
+ *   AArch64  0-30 x0..x30, 31 sp, 32-63 v0..v31; flags N Z C V = bits 0-3
+ *   x86-64   0-15 rax rcx rdx rbx rsp rbp rsi rdi r8..r15 (hardware order), 16-23 k0..k7,
+ *            24 x87/MMX state, 25 other state (mxcsr, segment bases), 32-63 zmm0..zmm31;
+ *            flags CF PF AF ZF SF DF OF = bits 0-6
+ * A partial write (low byte, vector lane, merging) reads the register as well. Writing w0
+ * or eax writes the whole register (zero extension) and does not read it.
+ */
+#ifndef MO_INSN_H
+#define MO_INSN_H
+
+#include "mo/base.h"
+
+struct regset {
+    uint64_t regs;
+    uint8_t flags;
+};
+
+#define REGSET_ALL ((struct regset){UINT64_MAX, UINT8_MAX})
+
+/* Control flow: what comes after this instruction. */
+enum flow {
+    FLOW_NEXT,          /* the next instruction */
+    FLOW_JUMP,          /* a direct jump */
+    FLOW_BRANCH,        /* a direct jump or the next instruction */
+    FLOW_JUMP_INDIRECT, /* through a register or memory: tail call or jump table */
+    FLOW_CALL,          /* a direct call, then (usually) the next instruction */
+    FLOW_CALL_INDIRECT, /* the same through a register or memory */
+    FLOW_RETURN,
+    FLOW_STOP,          /* never goes on: ud2, hlt, brk, udf */
+    FLOW_COUNT
+};
+
+/* Facts about an instruction that the generic code needs. sp_value is the number that goes
+ * with whichever of the SP traits is set. At most one of SP_ADJUST, SP_FROM_FRAME and
+ * SP_OPAQUE is set. An instruction that adjusts SP and addresses memory through it (push,
+ * `stp …, [sp, #-16]!`) has SP_ADJUST alone. */
+enum insn_trait {
+    INSN_RELOCATED = 1u << 0,     /* a relocation lies in its bytes (set by the lifter) */
+    INSN_PC_RELATIVE = 1u << 1,   /* has a PC-relative field: branch, adr, literal, rip */
+    INSN_SP_MEMORY = 1u << 2,     /* memory at [SP + sp_value (+ index)]; can be shifted */
+    INSN_SP_COPY = 1u << 3,       /* other register = SP + sp_value; can be shifted */
+    INSN_SP_ADJUST = 1u << 4,     /* SP += sp_value, bytes */
+    INSN_SP_FROM_FRAME = 1u << 5, /* SP = frame register + sp_value (leave: SP_OPAQUE no,
+                                     this one, with the pop counted: rbp + 8) */
+    INSN_SP_OPAQUE = 1u << 6,     /* touches SP in any other way: cannot be shifted, and
+                                     the depth is unknown behind it if it writes SP */
+    INSN_FRAME_MEMORY = 1u << 7,  /* memory at [frame register + sp_value] */
+    INSN_FRAME_SET = 1u << 8,     /* with SP_COPY: that register is the frame register */
+    INSN_BELOW_SP = 1u << 9,      /* touches memory below SP, or makes a pointer to it */
+    INSN_MARKER = 1u << 10,       /* bti, endbr64: must stay at its label */
+    INSN_SIGNS = 1u << 11,        /* signs or authenticates a return address, strips it */
+    INSN_EXCLUSIVE = 1u << 12,    /* load/store exclusive, clrex */
+    INSN_OPAQUE = 1u << 13,       /* touches state that the sets do not describe: the sets
+                                     are then everything that it may touch */
+    INSN_PINNED = 1u << 14,       /* never moves: system calls, barriers for speculation,
+                                     breakpoints, transactions, stack switches */
+    INSN_NOP = 1u << 15,          /* does nothing (padding) */
+    INSN_GLUED = 1u << 17,        /* must not be parted from the next one (set by lifter) */
+    INSN_LEADER = 1u << 18,       /* first of a basic block (set by the lifter) */
+    INSN_FORBIDDEN = 1u << 19,    /* the lifter forbids moving it, whatever the target says:
+                                     TLS sequences, calls that return twice, … */
+    INSN_LINK_LIVE = 1u << 20,    /* return address live in its register before it (liveness) */
+    INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
+};
+
+struct insn {
+    uint32_t offset; /* section offset, bytes */
+    uint32_t target; /* section offset in its own section that the PC-relative field means
+                        (through a relocation, too, when that is certain), or NO_INDEX */
+    uint64_t uses, defs; /* registers read and written */
+    uint8_t flag_uses, flag_defs;
+    uint8_t length; /* bytes */
+    uint8_t flow;   /* enum flow */
+    uint32_t traits;
+    int32_t sp_value; /* see the traits */
+};
+
+#endif

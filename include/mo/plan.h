@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one round will do: which sequences become helpers, and how each occurrence enters
+ * its helper. A value; choosing it changes nothing.
+ */
+#ifndef MO_PLAN_H
+#define MO_PLAN_H
+
+#include "mo/program.h"
+
+/* How a site enters the helper. */
+enum form {
+    FORM_PLAIN,         /* call; the link register is dead here, or calls push */
+    FORM_SAVE_REGISTER, /* call, the link register kept in `scratch` around it */
+    FORM_SAVE_STACK,    /* call, the link register kept on the stack around it */
+    FORM_THUNK,         /* call; the helper ends in a jump to the payload's last callee */
+    FORM_TAIL,          /* jump; the payload ends in a return or tail call */
+    FORM_COUNT
+};
+const char *form_name(enum form form); /* "plain", … */
+
+struct site {
+    uint32_t insn;   /* instruction index of the payload's first instruction */
+    uint8_t form;    /* enum form */
+    uint8_t scratch; /* FORM_SAVE_REGISTER: register bit number */
+};
+
+struct helper {
+    uint32_t length; /* instructions of the payload */
+    uint32_t first_site, site_count; /* in plan.sites; sorted by instruction index */
+    uint32_t stack_shift; /* bytes by which SP is lower inside than at the site; all its
+                             sites agree on it when the payload addresses SP */
+    bool tail;       /* its sites are FORM_TAIL */
+    bool thunk;      /* its sites are FORM_THUNK */
+    uint32_t entry_row; /* rows at the payload's instructions start from it (tail), or the
+                           plain row (all others); ROW_NONE: it needs no FDE */
+    uint32_t body_size; /* bytes of the helper */
+    int64_t saving;     /* estimated loaded bytes */
+    uint64_t hash;      /* of the body, for its name */
+};
+
+struct plan {
+    const struct helper *helpers; /* in the order in which they will lie */
+    uint32_t helper_count;
+    const struct site *sites;
+    uint32_t site_count;
+    int64_t predicted_code; /* code bytes saved, padding counted: filled by plan_price() */
+    int64_t predicted_eh;   /* .eh_frame bytes saved */
+    int64_t predicted_hdr;  /* .eh_frame_hdr bytes saved */
+};
+
+struct plan_options {
+    int64_t minimum_saving; /* per helper, loaded bytes; at least 1 */
+    bool no_veneers;        /* the user promises that no veneer will be needed */
+};
+
+/* --- tokens.c ----------------------------------------------------------------------------
+ * The program as one string: equal numbers are interchangeable instructions. */
+struct tokens {
+    const uint32_t *values; /* one for each position */
+    const uint32_t *insns;  /* instruction index of each position, or NO_INDEX (separator) */
+    uint32_t count;
+};
+void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);
+
+/* --- candidates.c, cost.c, plan.c --------------------------------------------------------- */
+void plan_make(struct arena *arena, const struct program *program,
+               const struct tokens *tokens, const struct plan_options *options,
+               struct plan *out);
+
+/* --- rewrite.c ------------------------------------------------------------------------------
+ * New objects = old objects + plan. The helpers go to a section .text.outlined (or the
+ * name of the sites' section when that is not .text*) of `host`: the object with this
+ * index, or, with NO_INDEX, a new object named `set_name` put behind the others; locals
+ * that such an object needs become hidden globals under the set's name. Fails when a field
+ * cannot reach: a bug of ours, said as such. */
+struct rewrite_options {
+    uint32_t host;
+    const char *set_name;
+};
+MO_MUST_CHECK bool program_rewrite(struct arena *arena, const struct program *program,
+                                   const struct plan *plan,
+                                   const struct rewrite_options *options,
+                                   struct objects *out, struct error *err);
+
+/* --- verify.c -------------------------------------------------------------------------------
+ * Expands every helper of `after` back and compares with `before`, instruction by
+ * instruction, reference by reference, row by row. Shares nothing with the rewriter but
+ * the decoder and the readers. Objects correspond by index (a helper object is extra),
+ * sections by (name, unit, order), functions by order. The error names the first
+ * difference. */
+MO_MUST_CHECK bool outline_verify(const struct objects *before, const struct objects *after,
+                                  struct error *err);
+
+#endif

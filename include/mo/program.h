@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lifted program: every code section of a set of objects cut into functions, basic
+ * blocks and instructions, with every reference to a code position found. A value: the
+ * lifter builds it once, then nobody changes it (liveness fills its traits before the
+ * lifter hands it out).
+ *
+ * Numbering. *code index*: position in program.code; *function index*: in program.functions;
+ * *block index*: in program.blocks; *instruction index*: in program.insns. All four arrays
+ * are in the order (object, section, offset), so everything of one function, one section
+ * or one object is contiguous.
+ */
+#ifndef MO_PROGRAM_H
+#define MO_PROGRAM_H
+
+#include "mo/insn.h"
+#include "mo/object.h"
+#include "mo/refusal.h"
+#include "mo/target.h"
+#include "mo/unwind.h"
+
+/* One executable section of one object. */
+struct code {
+    uint32_t object;  /* index in the set of objects */
+    uint32_t section; /* section index in that object */
+    uint32_t first_function, function_count;
+    uint32_t align;       /* start alignment that its functions keep (see lift.c) */
+    bool helpers;         /* our own helper section: its functions follow no ABI */
+    enum refusal refusal; /* not NONE: frozen, has no functions */
+    uint64_t why_offset;  /* section offset that the refusal speaks of */
+};
+
+/* A range of a code section: one sized FUNC symbol with its aliases, or a gap between two
+ * (padding no-ops between functions belong to no function). */
+struct function {
+    uint32_t code;   /* code index */
+    uint32_t symbol; /* symbol index of its name, or NO_INDEX for a gap */
+    uint32_t start, end; /* section offsets; end is behind the last instruction */
+    uint32_t align;      /* start alignment that it keeps, bytes */
+    uint32_t first_insn, insn_count;
+    uint32_t first_block, block_count;
+    uint32_t fde; /* index in frames of its object, or NO_INDEX */
+    uint64_t written;     /* registers that it writes anywhere (design: -fipa-ra) */
+    bool red_zone;        /* may keep bytes below SP */
+    bool signs;           /* signs its return address somewhere */
+    bool has_calls;
+    enum refusal refusal; /* not NONE: sealed */
+    uint64_t why_offset;  /* section offset that the refusal speaks of */
+};
+
+struct block {
+    uint32_t function;
+    uint32_t first_insn, insn_count;
+    struct regset live_out;
+};
+
+/* Encodings of the entries of a jump table. */
+enum table_kind {
+    TABLE_RELOC_ABSOLUTE, /* 8-byte entries, a relocation says the position */
+    TABLE_RELOC_RELATIVE, /* 4-byte entries, R_*_PC32-like: position - table start */
+    TABLE_RAW,            /* no relocations: base + (entry << shift) */
+};
+
+struct jump_table {
+    uint32_t insn;    /* instruction index of the indirect jump */
+    uint32_t object, section; /* where the table lies (section index) */
+    uint32_t offset;  /* section offset of entry 0 */
+    uint32_t count;   /* entries */
+    uint8_t entry_size; /* 1, 2, 4, 8 */
+    uint8_t kind;     /* enum table_kind */
+    bool is_signed;   /* TABLE_RAW: entries are sign-extended */
+    uint8_t shift;    /* TABLE_RAW */
+    uint32_t base;    /* TABLE_RAW: section offset in the code section */
+    /* Instructions (indices, or NO_INDEX) whose taking of an inner label it explains. */
+    uint32_t explains;
+    const uint32_t *targets; /* `count` section offsets in the code section */
+};
+
+/* A relocation, anywhere in the set, that means a position inside a code section which its
+ * symbol does not already track: through a section symbol, or with an addend that leads
+ * away from the symbol's own value. After a rewrite its addend is computed anew. */
+struct code_ref {
+    uint32_t object, section; /* where the relocation is (section index) */
+    uint32_t reloc;           /* its index in that section's relocs */
+    uint32_t code;            /* code index that it points into (same object) */
+    uint32_t position;        /* section offset that is meant */
+};
+
+/* An instruction that the assembler resolved needs no code_ref: insn.target says it all. */
+
+struct program {
+    const struct objects *objects;
+    const struct target *target;
+    struct row_table *rows;
+    const struct frames *frames; /* one for each object */
+    struct code *code;
+    uint32_t code_count;
+    struct function *functions;
+    uint32_t function_count;
+    struct block *blocks;
+    uint32_t block_count;
+    struct insn *insns;
+    uint32_t insn_count;
+    struct jump_table *tables; /* sorted by (object, section, offset) */
+    uint32_t table_count;
+    struct code_ref *refs; /* sorted by (object, section, reloc) */
+    uint32_t ref_count;
+    /* bytes of code by refusal of its section or function; [REFUSAL_NONE] is open code */
+    uint64_t refused_bytes[REFUSAL_COUNT];
+    uint32_t refused_count[REFUSAL_COUNT];
+};
+
+struct lift_options {
+    const char *const *keep; /* globs of function names to leave alone */
+    uint32_t keep_count;
+    const char *const *keep_sections; /* globs of section names */
+    uint32_t keep_section_count;
+};
+
+/* --- lift.c: objects -> program. Fails only on objects that cannot be trusted. --------- */
+MO_MUST_CHECK bool program_lift(struct arena *arena, const struct objects *objects,
+                                struct row_table *rows, const struct lift_options *options,
+                                struct program **out, struct error *err);
+
+/* --- query.c ---------------------------------------------------------------------------- */
+const struct object *program_object(const struct program *program, uint32_t code);
+const struct section *program_section(const struct program *program, uint32_t code);
+/* The code index of a section, or NO_INDEX. */
+uint32_t program_code_of(const struct program *program, uint32_t object, uint32_t section);
+/* The function at a section offset (gaps too), or NO_INDEX. */
+uint32_t program_function_at(const struct program *program, uint32_t code, uint32_t offset);
+/* The instruction that starts at this offset, or NO_INDEX. */
+uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t offset);
+uint32_t program_function_of_insn(const struct program *program, uint32_t insn);
+uint32_t program_block_of_insn(const struct program *program, uint32_t insn);
+const uint8_t *program_bytes(const struct program *program, uint32_t insn);
+const char *program_function_name(const struct program *program, uint32_t function);
+/* Relocations of one instruction: index of the first in its section, and how many. */
+uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *first);
+/* The row at an instruction; ROW_NONE without an FDE. */
+uint32_t program_row(const struct program *program, uint32_t insn);
+
+/* What a relocated field refers to, resolved as far as the object itself can tell. */
+struct referent {
+    bool local;       /* a position in this object: section and offset count */
+    uint32_t section; /* section index */
+    int64_t offset;   /* section offset, bias and addend included */
+    uint32_t symbol;  /* not local: symbol index … */
+    int64_t addend;   /* … and what is added to it, bias included */
+};
+struct referent program_referent(const struct object *object, const struct reloc *reloc,
+                                 uint8_t bias);
+
+/* Registers and flags live before instruction `insn` of its block, by walking back from
+ * the block's end; REGSET_ALL when that is more than `limit` instructions away. */
+struct regset program_live_before(const struct program *program, uint32_t insn,
+                                  uint32_t limit);
+
+#endif

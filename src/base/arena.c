@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "mo/arena.h"
+#include "mo/array.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 64 * 1024, LARGEST_BLOCK = 16 * 1024 * 1024, ALIGNMENT = 16 };
+
+struct block {
+    struct block *next;
+    size_t used, size;
+};
+
+struct arena {
+    struct block *blocks; /* the first one has the room */
+    size_t next_size;
+    uint64_t handed_out;
+};
+
+static void *must(void *memory)
+{
+    if (!memory) {
+        fputs("mo-link: error: out of memory\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+static size_t rounded(size_t size)
+{
+    return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+#define HEADER rounded(sizeof(struct block))
+
+struct arena *arena_new(void)
+{
+    struct arena *arena = must(calloc(1, sizeof *arena));
+    arena->next_size = FIRST_BLOCK;
+    return arena;
+}
+
+void arena_free(struct arena *arena)
+{
+    if (!arena)
+        return;
+    for (struct block *block = arena->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    free(arena);
+}
+
+/* Under AddressSanitizer every allocation is a block of its own, so that overruns show. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_EACH 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONE_EACH 1
+#endif
+#endif
+#ifndef ONE_EACH
+#define ONE_EACH 0
+#endif
+
+static struct block *add_block(struct arena *arena, size_t size)
+{
+    struct block *block = must(calloc(1, HEADER + size));
+    block->size = size;
+    /* A block made for one large request goes behind the one that still has room. */
+    if (arena->blocks && arena->blocks->size - arena->blocks->used > FIRST_BLOCK / 4 &&
+        size > arena->next_size) {
+        block->next = arena->blocks->next;
+        arena->blocks->next = block;
+    } else {
+        block->next = arena->blocks;
+        arena->blocks = block;
+    }
+    return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        must(NULL);
+    size_t need = ONE_EACH ? size : rounded(size ? size : 1);
+    struct block *block = arena->blocks;
+    if (ONE_EACH || !block || block->size - block->used < need) {
+        block = add_block(arena, ONE_EACH || need > arena->next_size ? need
+                                                                     : arena->next_size);
+        if (arena->next_size < LARGEST_BLOCK)
+            arena->next_size *= 2;
+    }
+    void *memory = (uint8_t *)block + HEADER + block->used;
+    block->used += need;
+    arena->handed_out += need;
+    return memory;
+}
+
+void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        must(NULL);
+    return arena_alloc(arena, total);
+}
+
+void *arena_copy(struct arena *arena, const void *bytes, size_t size)
+{
+    void *copy = arena_alloc(arena, size);
+    if (size)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_copy(arena, text, strlen(text) + 1);
+}
+
+char *arena_format(struct arena *arena, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+uint64_t arena_used(const struct arena *arena)
+{
+    return arena->handed_out;
+}
+
+void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, size_t size)
+{
+    uint32_t wanted = *capacity ? *capacity * 2 : 8;
+    if (wanted <= *capacity)
+        must(NULL);
+    void *copy = arena_alloc_array(arena, wanted, size);
+    if (*capacity)
+        memcpy(copy, items, *capacity * size);
+    *capacity = wanted;
+    return copy;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "mo/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Appends to the message; text that does not fit is cut. */
+static void vadd(struct error *err, const char *format, va_list arguments)
+{
+    size_t used = strlen(err->message);
+    vsnprintf(err->message + used, sizeof err->message - used, format, arguments);
+}
+
+MO_PRINTF(2, 3) static void add(struct error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vadd(err, format, arguments);
+    va_end(arguments);
+}
+
+static void add_place(struct error *err, const struct place *place)
+{
+    if (!place)
+        return;
+    if (place->file)
+        add(err, "%s: ", place->file);
+    if (place->section && place->function)
+        add(err, "%s+0x%" PRIx64 " (%s+0x%" PRIx64 "): ", place->section, place->offset,
+            place->function, place->function_offset);
+    else if (place->section)
+        add(err, "%s+0x%" PRIx64 ": ", place->section, place->offset);
+}
+
+bool fail(struct error *err, const struct place *place, const char *format, ...)
+{
+    if (err->set)
+        return false;
+    err->set = true;
+    err->message[0] = '\0';
+    add_place(err, place);
+    va_list arguments;
+    va_start(arguments, format);
+    vadd(err, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool fail_errno(struct error *err, const struct place *place, const char *format, ...)
+{
+    int number = errno;
+    if (err->set)
+        return false;
+    err->set = true;
+    err->message[0] = '\0';
+    add_place(err, place);
+    va_list arguments;
+    va_start(arguments, format);
+    vadd(err, format, arguments);
+    va_end(arguments);
+    add(err, ": %s", strerror(number));
+    return false;
+}
