@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MO_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define MO_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MO_MUST_CHECK            __attribute__((warn_unused_result))
 #define MO_NORETURN              __attribute__((noreturn))
 
