@@ -151,6 +151,12 @@ struct referent {
 struct referent program_referent(const struct object *object, const struct reloc *reloc,
                                  uint8_t bias);
 
+/* What an instruction reads and certainly overwrites, calls taken by what may be assumed
+ * of their callees (liveness.c): a call reads the argument registers, and kills nothing
+ * but the link register and what a veneer may clobber on its way. */
+void insn_effects(const struct program *program, uint32_t insn, struct regset *uses,
+                  struct regset *kills);
+
 /* Registers and flags live before instruction `insn` of its block, by walking back from
  * the block's end; REGSET_ALL when that is more than `limit` instructions away. */
 struct regset program_live_before(const struct program *program, uint32_t insn,

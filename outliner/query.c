@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Questions to the lifted program. All arrays are sorted, so each is a binary search.
+ */
+#include "mo/program.h"
+
+#include <assert.h>
+#include <elf.h>
+
+const struct object *program_object(const struct program *program, uint32_t code)
+{
+    return program->objects->items[program->code[code].object];
+}
+
+const struct section *program_section(const struct program *program, uint32_t code)
+{
+    return &program_object(program, code)->sections[program->code[code].section];
+}
+
+uint32_t program_code_of(const struct program *program, uint32_t object,
+                         uint32_t section)
+{
+    uint32_t low = 0, high = program->code_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct code *code = &program->code[middle];
+        bool before = code->object < object ||
+                      (code->object == object && code->section < section);
+        if (before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < program->code_count && program->code[low].object == object &&
+                 program->code[low].section == section;
+    return found ? low : NO_INDEX;
+}
+
+uint32_t program_function_at(const struct program *program, uint32_t code,
+                             uint32_t offset)
+{
+    const struct code *in = &program->code[code];
+    uint32_t low = in->first_function, high = low + in->function_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->functions[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < in->first_function + in->function_count &&
+                 program->functions[low].start <= offset;
+    return found ? low : NO_INDEX;
+}
+
+uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t offset)
+{
+    uint32_t number = program_function_at(program, code, offset);
+    if (number == NO_INDEX)
+        return NO_INDEX;
+    const struct function *function = &program->functions[number];
+    uint32_t low = function->first_insn, high = low + function->insn_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->insns[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < function->first_insn + function->insn_count &&
+                 program->insns[low].offset == offset;
+    return found ? low : NO_INDEX;
+}
+
+uint32_t program_function_of_insn(const struct program *program, uint32_t insn)
+{
+    uint32_t low = 0, high = program->function_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct function *function = &program->functions[middle];
+        if (function->first_insn + function->insn_count <= insn)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    assert(low < program->function_count);
+    return low;
+}
+
+uint32_t program_block_of_insn(const struct program *program, uint32_t insn)
+{
+    uint32_t low = 0, high = program->block_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct block *block = &program->blocks[middle];
+        if (block->first_insn + block->insn_count <= insn)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < program->block_count && program->blocks[low].first_insn <= insn;
+    return found ? low : NO_INDEX;
+}
+
+/* The code index of the section that an instruction lies in. */
+static uint32_t code_of_insn(const struct program *program, uint32_t insn)
+{
+    return program->functions[program_function_of_insn(program, insn)].code;
+}
+
+const uint8_t *program_bytes(const struct program *program, uint32_t insn)
+{
+    return program_section(program, code_of_insn(program, insn))->data.at +
+           program->insns[insn].offset;
+}
+
+const char *program_function_name(const struct program *program, uint32_t function)
+{
+    const struct function *of = &program->functions[function];
+    const struct object *object = program_object(program, of->code);
+    return of->symbol == NO_INDEX ? "" : object->symbols[of->symbol].name;
+}
+
+uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *first)
+{
+    const struct insn *of = &program->insns[insn];
+    if (!(of->traits & INSN_RELOCATED))
+        return 0;
+    const struct section *section =
+        program_section(program, code_of_insn(program, insn));
+    *first = section_reloc_at(section, of->offset);
+    uint32_t count = 0;
+    while (*first + count < section->reloc_count &&
+           section->relocs[*first + count].offset < (uint64_t)of->offset + of->length)
+        count++;
+    return count;
+}
+
+uint32_t program_row(const struct program *program, uint32_t insn)
+{
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, insn)];
+    if (function->fde == NO_INDEX)
+        return ROW_NONE;
+    const struct frames *frames =
+        &program->frames[program->code[function->code].object];
+    return fde_row_at(&frames->fdes[function->fde], program->insns[insn].offset);
+}
+
+struct referent program_referent(const struct object *object, const struct reloc *reloc,
+                                 uint8_t bias)
+{
+    const struct symbol *symbol = &object->symbols[reloc->symbol];
+    int64_t added = reloc->addend + bias;
+    bool local = reloc->symbol != 0 && symbol_is_local(symbol) &&
+                 symbol->section != SECTION_UNDEFINED &&
+                 symbol->section < object->section_count;
+    if (local)
+        return (struct referent){.local = true,
+                                 .section = symbol->section,
+                                 .offset = (int64_t)symbol->value + added};
+    return (struct referent){.symbol = reloc->symbol, .addend = added};
+}
+
+struct regset program_live_before(const struct program *program, uint32_t insn,
+                                  uint32_t limit)
+{
+    uint32_t number = program_block_of_insn(program, insn);
+    if (number == NO_INDEX)
+        return REGSET_ALL;
+    const struct block *block = &program->blocks[number];
+    uint32_t end = block->first_insn + block->insn_count;
+    if (end - insn > limit)
+        return REGSET_ALL;
+    struct regset live = block->live_out;
+    for (uint32_t i = end; i-- > insn;) {
+        struct regset uses, kills;
+        insn_effects(program, i, &uses, &kills);
+        live.regs = (live.regs & ~kills.regs) | uses.regs;
+        live.flags = (uint8_t)((live.flags & ~kills.flags) | uses.flags);
+    }
+    return live;
+}
