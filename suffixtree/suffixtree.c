@@ -13,16 +13,16 @@
  *   - A node stores the length of its string (`depth`) and one place where that string
  *     stands (`head`). The label of the edge parent -> child then is
  *     text[head(child) + depth(parent) .. head(child) + depth(child)), so an edge needs
- * no record of its own. The leaf of suffix j has head j and reaches to the end of the
- *     text: it needs no record at all.
+ *     no record of its own. The leaf of suffix j has head j and reaches to the end of
+ *     the text: it needs no record at all.
  *   - The alphabet is as large as the text, so arrays of children are out of the
- * question, and sorted or linked lists of them make the root quadratic. Most inner
- * nodes have two children, though: two edges are in the node itself, where reading it
- * has brought them into the cache. All others are in one hash table, (node, first
- * symbol) -> child.
+ *     question, and lists of them make the root quadratic. Most inner nodes have two
+ *     children, though: two edges are in the node itself, where reading it has brought
+ *     them into the cache. All others are in one hash table, (node, first symbol) ->
+ *     child.
  *   - There are at most n inner nodes and n + 1 leaves, and all inner nodes but the
- * root keep two of these 2n + 1 children themselves. So the table never holds more than
- *     n + 1 edges, and is made once with 1.5 (n + 1) slots.
+ *     root keep two of these 2n + 1 children themselves. So the table never holds more
+ *     than n + 1 edges, and is made once with 1.5 (n + 1) slots.
  * Per integer that is at most 28 bytes of nodes, 12 of slots and 16 of families before
  * the slots are freed, then 44 with at most 16 of the result: 60 at the worst.
  *
