@@ -59,6 +59,8 @@ struct plan_options {
 struct tokens {
     const uint32_t *values; /* one for each position */
     const uint32_t *insns;  /* instruction index of each position, or NO_INDEX (separator) */
+    const uint8_t *sizes;   /* bytes of the instruction in a helper, SP operands unshifted */
+    const uint8_t *glued;   /* 1: must not be parted from the next position */
     uint32_t count;
 };
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);

@@ -101,7 +101,7 @@ struct program {
     uint32_t block_count;
     struct insn *insns;
     uint32_t insn_count;
-    struct jump_table *tables; /* sorted by (object, section, offset) */
+    struct jump_table *tables; /* sorted by insn; one table may serve two jumps */
     uint32_t table_count;
     struct code_ref *refs; /* sorted by (object, section, reloc) */
     uint32_t ref_count;

@@ -22,6 +22,7 @@
     X(DEBUG_INFO, "frozen", "debug information describes it (--strip-debug drops that)") \
     X(LINK_ORDER, "frozen", "another section holds positions of it in its own format") \
     X(NO_FUNCTIONS, "frozen", "no function symbol lies in the section") \
+    X(DUPLICATE_COMDAT, "frozen", "another copy of the COMDAT group is edited") \
     X(BAD_FRAME_SECTION, "frozen", "unwind table that cannot be read") \
     /* functions */ \
     X(KEEP, "sealed", "kept by request") \
@@ -37,7 +38,6 @@
     X(FRAME_MISMATCH, "sealed", "unwind entries do not cover it exactly") \
     X(BAD_FRAME, "sealed", "unwind entry that cannot be read") \
     X(DEPTH_MISMATCH, "sealed", "code and unwind rows disagree about the stack depth") \
-    X(DUPLICATE_COMDAT, "sealed", "another copy of the COMDAT group is edited") \
     X(SPLIT_STACK, "sealed", "segmented stack prologue") \
     X(PATCHABLE, "sealed", "entry that is patched at run time") \
     /* instructions */ \

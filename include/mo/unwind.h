@@ -63,6 +63,7 @@ struct cie {
     uint32_t return_column;
     bool signal_frame;  /* 'S' */
     bool b_key;         /* 'B' */
+    bool augmented;     /* 'z': its FDEs have augmentation data, if only its length 0 */
     uint8_t fde_encoding, lsda_encoding, personality_encoding; /* DW_EH_PE_... */
     bool has_personality;
     uint32_t initial_row;
@@ -148,5 +149,8 @@ uint32_t frame_count(const struct section *section);
 /* The plain row at a helper's entry: CFA = SP (+ what a call pushes), return address where
  * a call leaves it. */
 uint32_t row_at_entry(struct row_table *rows, uint16_t machine);
+
+/* The CIE that frames_build gives to helpers, for fde_size(). */
+struct cie helper_cie(struct row_table *rows, uint16_t machine);
 
 #endif

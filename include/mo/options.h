@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the user asked for. One table (options.c) drives the parser and --help, so an
+ * option cannot exist without its line of help. Combinations that make no sense are
+ * refused in one place, each with a message of its own.
+ */
+#ifndef MO_OPTIONS_H
+#define MO_OPTIONS_H
+
+#include "mo/arena.h"
+#include "mo/error.h"
+
+/* A stage whose result --dump prints. ORDER dump: options.c has the names. */
+enum dump_stage {
+    DUMP_NONE,
+    DUMP_OBJECT,
+    DUMP_CODE,
+    DUMP_ROWS,
+    DUMP_TOKENS,
+    DUMP_REPEATS,
+    DUMP_CANDIDATES,
+    DUMP_PLAN,
+    DUMP_COUNT
+};
+
+enum report_format { REPORT_NONE, REPORT_TEXT, REPORT_JSON };
+
+struct text_list {
+    const char **items;
+    uint32_t count, capacity;
+};
+
+struct options {
+    struct text_list inputs; /* paths, in the order given */
+
+    bool outline;
+    uint32_t reruns;
+    bool dry_run;
+
+    const char *output;       /* NULL: write nothing */
+    bool output_is_directory; /* "DIR/", or a directory that exists */
+    const char *set_name;     /* NULL: made from the output's name */
+    bool whole_archive;
+    bool strip_debug;
+
+    struct text_list keep;          /* globs of function names */
+    struct text_list keep_sections; /* globs of section names */
+    int64_t min_saving;             /* loaded bytes, per helper */
+    bool no_veneers;
+    bool no_verify;
+
+    uint32_t report;         /* enum report_format */
+    const char *report_path; /* NULL: standard output */
+    uint32_t dump;           /* enum dump_stage */
+    const char *explain;     /* glob of function names, or NULL */
+    bool verbose;
+
+    bool version; /* with these two the rest is not checked */
+    bool help;
+};
+
+/* Fills `out` from a command line (argv[0] is skipped). An error here is a usage error:
+ * exit status 2. Response files (@FILE) are read and put in their place. */
+MO_MUST_CHECK bool options_parse(struct arena *session, int argc, char *const *argv,
+                                 struct options *out, struct error *err);
+
+/* Only prints a stage or explains functions: no output, no report. */
+bool options_only_look(const struct options *options);
+
+/* The text of --help. */
+const char *options_help(struct arena *session);
+
+/* The long name ("--outline") at a position of the table; NULL behind the last. */
+const char *options_name(uint32_t position);
+
+/* "object", …: what --dump calls a stage. */
+const char *dump_stage_name(enum dump_stage stage);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a run did, in numbers. link.c feeds it as the run goes on; report_text() and
+ * report_json() then say the same in two forms.
+ *
+ * Bytes are those that a program brings into memory. `.eh_frame_hdr` is made by the
+ * link; here it is 8 bytes for each FDE, which is what the link will write.
+ */
+#ifndef MO_REPORT_H
+#define MO_REPORT_H
+
+#include "mo/bytes.h"
+#include "mo/object.h"
+#include "mo/plan.h"
+#include "mo/program.h"
+#include "mo/table.h"
+
+struct sizes {
+    uint64_t text; /* allocated executable sections */
+    uint64_t eh_frame;
+    uint64_t eh_frame_hdr;
+    uint64_t loaded; /* all allocated sections with contents, and eh_frame_hdr */
+};
+
+struct report_unit {
+    const char *name; /* "a.o", "libfoo.a(bar.o)", "(helpers)" */
+    struct sizes before, after;
+};
+
+struct report_round {
+    uint32_t helpers, sites;
+    int64_t code, eh_frame, eh_frame_hdr; /* saved */
+};
+
+struct report_helper {
+    const char *name;
+    uint32_t round; /* from 1 */
+    uint32_t size;  /* bytes */
+    uint32_t sites;
+    const char *form; /* "tail"; "plain+save-stack" when its sites differ */
+    int64_t saving;
+};
+
+struct report_refusal {
+    uint64_t bytes;
+    uint32_t count; /* sections or functions; [REFUSAL_NONE]: open functions */
+};
+
+struct report {
+    struct arena *session;
+    struct table *unit_names;
+    struct {
+        struct report_unit *items;
+        uint32_t count, capacity;
+    } units;
+    struct {
+        struct report_round *items;
+        uint32_t count, capacity;
+    } rounds;
+    struct {
+        struct report_helper *items;
+        uint32_t count, capacity;
+    } helpers;
+    struct report_refusal refusals[REFUSAL_COUNT]; /* of the first round */
+    bool verified;
+    bool dry_run;
+};
+
+struct report report_new(struct arena *session);
+
+/* --- report_gather.c
+ * ---------------------------------------------------------------------- */
+
+struct sizes sizes_of(const struct objects *objects);
+
+void report_before(struct report *report, const struct objects *objects);
+void report_after(struct report *report, const struct objects *objects);
+
+/* What the first round's lifting refused. */
+void report_refusals(struct report *report, const struct program *program);
+
+/* A round that was done; `round` counts from 1, and rounds of several sets add up. */
+void report_round(struct report *report, uint32_t round, const struct program *program,
+                  const struct plan *plan);
+
+/* Sums over all units. */
+void report_totals(const struct report *report, struct sizes *before,
+                   struct sizes *after);
+
+/* The helpers, largest saving first. */
+const struct report_helper *report_helpers_sorted(struct arena *session,
+                                                  const struct report *report);
+
+/* --- report.c, report_json.c
+ * -------------------------------------------------------------- */
+
+struct bytes report_text(struct arena *session, const struct report *report);
+struct bytes report_json(struct arena *session, const struct report *report);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the lifter (lift.c and the files it names): the program while it is built.
+ */
+#ifndef MO_OUTLINER_LIFT_H
+#define MO_OUTLINER_LIFT_H
+
+#include "mo/array.h"
+#include "mo/program.h"
+
+struct lift {
+    struct arena *arena; /* lifetime of the program */
+    const struct lift_options *options;
+    struct program *program; /* arrays are in place once cut and decoded */
+    array_of(struct function) functions;
+    array_of(struct insn) insns;
+    array_of(struct block) blocks;
+    array_of(struct jump_table) tables;
+    array_of(struct code_ref) refs;
+    /* For each instruction of `program` that takes the address of an inner label: the
+     * label (section offset) is insn.target; whether a table explains it is found
+     * later. */
+    array_of(uint32_t) address_takers; /* instruction indices */
+    /* Labels that something else than a branch refers to. */
+    array_of(struct taken_label) taken;
+};
+
+struct taken_label {
+    uint32_t code, position;         /* code index, section offset */
+    uint32_t object, section, reloc; /* the relocation that takes it; section NO_INDEX:
+                                        an instruction without one */
+    uint32_t insn;                   /* that instruction, or NO_INDEX */
+};
+
+/* Each stage, in order. None fails: what is not understood is refused. */
+void lift_sections(struct lift *lift);  /* sections.c: which sections are code */
+void lift_functions(struct lift *lift); /* functions.c: cut, decode */
+void lift_operands(struct lift *lift);  /* operands.c: relocations of instructions */
+void lift_positions(struct lift *lift); /* positions.c: every reference into code */
+void lift_switches(struct lift *lift);  /* switches.c: jump tables; labels left over */
+void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
+void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
+void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
+void lift_liveness(struct program *program); /* liveness.c */
+
+/* Refuse, unless it is refused already: the first reason found is the one reported. */
+void lift_freeze(struct lift *lift, uint32_t code, enum refusal why, uint64_t offset);
+void lift_seal(struct lift *lift, uint32_t function, enum refusal why, uint64_t offset);
+
+/* Shell-style match against any of the globs. */
+bool lift_matches(const char *const *globs, uint32_t count, const char *name);
+
+/* Successors of a block inside its own function, as block indices: at most two, plus
+ * the targets of its jump table. */
+struct successors {
+    uint32_t direct[2]; /* NO_INDEX: none */
+    const struct jump_table *table;
+    bool leaves; /* control may also go where the function cannot see */
+};
+struct successors block_successors(const struct program *program, uint32_t block);
+
+/* The jump table of an indirect jump, or NULL. */
+const struct jump_table *table_of_insn(const struct program *program, uint32_t insn);
+
+#endif

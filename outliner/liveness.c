@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Backward liveness over registers and flags, per function, to a fixed point.
+ *
+ * What is assumed of other code is little, since objects are full of private
+ * conventions (gcc's -fipa-ra, LLVM's outlined functions, preserve_most, hand-written
+ * assembly): a call reads what the ABI lets it read and preserves every register but
+ * the link register and, when it may go through a veneer, the veneer's. Returning, all
+ * that the ABI lets a caller see is live. What leaves a function in any other way needs
+ * everything.
+ *
+ * A caller may also rely on a register that this function never writes (-fipa-ra
+ * again); function.written answers that question, not liveness.
+ */
+#include "outliner/lift.h"
+
+#include <string.h>
+
+static struct regset joined(struct regset a, struct regset b)
+{
+    return (struct regset){a.regs | b.regs, (uint8_t)(a.flags | b.flags)};
+}
+
+static bool same(struct regset a, struct regset b)
+{
+    return a.regs == b.regs && a.flags == b.flags;
+}
+
+/* Where a direct call or jump goes. */
+enum callee {
+    CALLEE_PUBLIC,  /* a global function: the ABI's conventions */
+    CALLEE_LOCAL,   /* a local function: perhaps conventions of its author */
+    CALLEE_PRIVATE, /* an outlined function, a cold part, the middle of something */
+};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* LLVM's outliner makes functions with conventions of their own, and so do we; the cold
+ * part of a function continues it. */
+static bool private_name(const char *name)
+{
+    return starts_with(name, "OUTLINED_FUNCTION_") ||
+           starts_with(name, "mo_outlined.") || strstr(name, ".cold") ||
+           strstr(name, ".__part.");
+}
+
+static enum callee callee_at(const struct program *program, uint32_t code,
+                             int64_t position)
+{
+    uint32_t number = code == NO_INDEX || position < 0 || position > UINT32_MAX
+                          ? NO_INDEX
+                          : program_function_at(program, code, (uint32_t)position);
+    if (number == NO_INDEX)
+        return CALLEE_PRIVATE;
+    const struct function *function = &program->functions[number];
+    bool entry = function->start == (uint32_t)position && function->symbol != NO_INDEX;
+    if (!entry || program->code[code].helpers ||
+        private_name(program_function_name(program, number)))
+        return CALLEE_PRIVATE;
+    return CALLEE_LOCAL;
+}
+
+static enum callee callee_of(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    uint32_t code = program->functions[program_function_of_insn(program, number)].code;
+    uint32_t first;
+    if (program_relocs(program, number, &first) == 0)
+        return callee_at(program, code,
+                         insn->target == NO_INDEX ? -1 : (int64_t)insn->target);
+    const struct object *object = program_object(program, code);
+    const struct reloc *reloc = &program_section(program, code)->relocs[first];
+    uint8_t bias = program->target->reloc_bias(insn, reloc->offset);
+    struct referent to = program_referent(object, reloc, bias);
+    if (to.local)
+        return callee_at(
+            program, program_code_of(program, program->code[code].object, to.section),
+            to.offset);
+    bool plain = to.addend == 0 && !private_name(object->symbols[to.symbol].name);
+    return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
+}
+
+void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
+                  struct regset *kills)
+{
+    const struct target *target = program->target;
+    const struct insn *insn = &program->insns[number];
+    *uses = (struct regset){insn->uses, insn->flag_uses};
+    *kills = (struct regset){insn->defs, insn->flag_defs};
+    if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT)
+        return;
+    *uses = joined(*uses, target->call_uses);
+    if (insn->flow == FLOW_CALL_INDIRECT)
+        return;
+    enum callee callee = callee_of(program, number);
+    uint64_t link =
+        target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
+    if (insn->traits & INSN_RELOCATED)
+        kills->regs |= target->veneer_registers;
+    if (callee != CALLEE_PUBLIC)
+        *uses =
+            (struct regset){UINT64_MAX & ~link & ~target->veneer_registers, UINT8_MAX};
+    if (callee == CALLEE_PRIVATE)
+        uses->regs |= target->veneer_registers;
+}
+
+/* A jump out of the function is a tail call when it goes to a function's entry. What
+ * the callee reads is not trusted beyond that: only the veneer's registers are free. */
+static bool is_tail_call(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    if (insn->flow == FLOW_JUMP_INDIRECT)
+        return true; /* anything else sealed the function */
+    return insn->flow == FLOW_JUMP && callee_of(program, number) != CALLEE_PRIVATE;
+}
+
+static struct regset live_at_exit(const struct program *program,
+                                  const struct function *function, uint32_t last)
+{
+    const struct target *target = program->target;
+    const struct insn *insn = &program->insns[last];
+    if (insn->flow == FLOW_STOP)
+        return (struct regset){0};
+    if (program->code[function->code].helpers)
+        return REGSET_ALL;
+    if (insn->flow == FLOW_RETURN)
+        return target->return_uses;
+    struct regset all = REGSET_ALL;
+    if (is_tail_call(program, last))
+        all.regs &= ~target->veneer_registers;
+    return all;
+}
+
+/* What a block does to liveness: in = uses + (out - kills). */
+struct summary {
+    struct regset uses, kills;
+};
+
+static struct summary summarise(const struct program *program,
+                                const struct block *block)
+{
+    struct summary sum = {0};
+    for (uint32_t i = block->insn_count; i-- > 0;) {
+        struct regset uses, kills;
+        insn_effects(program, block->first_insn + i, &uses, &kills);
+        sum.uses.regs = (sum.uses.regs & ~kills.regs) | uses.regs;
+        sum.uses.flags = (uint8_t)((sum.uses.flags & ~kills.flags) | uses.flags);
+        sum.kills = joined(sum.kills, kills);
+    }
+    return sum;
+}
+
+static struct regset live_in(const struct summary *sum, struct regset out)
+{
+    return (struct regset){
+        (out.regs & ~sum->kills.regs) | sum->uses.regs,
+        (uint8_t)((out.flags & ~sum->kills.flags) | sum->uses.flags)};
+}
+
+static struct regset live_out(const struct program *program, uint32_t number,
+                              const struct regset *ins)
+{
+    const struct block *block = &program->blocks[number];
+    const struct function *function = &program->functions[block->function];
+    uint32_t last = block->first_insn + block->insn_count - 1;
+    struct successors to = block_successors(program, number);
+    struct regset out = {0};
+    if (to.leaves || program->insns[last].flow == FLOW_RETURN)
+        out = joined(out, live_at_exit(program, function, last));
+    for (int i = 0; i < 2; i++) {
+        if (to.direct[i] != NO_INDEX)
+            out = joined(out, ins[to.direct[i] - function->first_block]);
+    }
+    for (uint32_t i = 0; to.table && i < to.table->count; i++) {
+        uint32_t insn = program_insn_at(program, function->code, to.table->targets[i]);
+        if (insn != NO_INDEX)
+            out = joined(
+                out, ins[program_block_of_insn(program, insn) - function->first_block]);
+    }
+    return out;
+}
+
+static void solve(struct program *program, const struct function *function,
+                  struct regset *ins, struct summary *sums)
+{
+    for (uint32_t b = 0; b < function->block_count; b++) {
+        ins[b] = (struct regset){0};
+        sums[b] = summarise(program, &program->blocks[function->first_block + b]);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t b = function->block_count; b-- > 0;) {
+            uint32_t number = function->first_block + b;
+            struct block *block = &program->blocks[number];
+            block->live_out = live_out(program, number, ins);
+            struct regset in = live_in(&sums[b], block->live_out);
+            changed = changed || !same(in, ins[b]);
+            ins[b] = in;
+        }
+    }
+}
+
+/* What candidates ask of every instruction is kept as a trait. */
+static void mark(struct program *program, const struct block *block)
+{
+    const struct target *target = program->target;
+    uint64_t link =
+        target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
+    struct regset live = block->live_out;
+    for (uint32_t i = block->insn_count; i-- > 0;) {
+        struct insn *insn = &program->insns[block->first_insn + i];
+        struct regset uses, kills;
+        insn_effects(program, block->first_insn + i, &uses, &kills);
+        live.regs = (live.regs & ~kills.regs) | uses.regs;
+        if (live.regs & link)
+            insn->traits |= INSN_LINK_LIVE;
+        if (live.regs & target->veneer_registers)
+            insn->traits |= INSN_VENEER_LIVE;
+    }
+}
+
+void lift_liveness(struct program *program)
+{
+    struct arena *stage = arena_new();
+    uint32_t most = 0;
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        if (program->functions[f].block_count > most)
+            most = program->functions[f].block_count;
+    }
+    struct regset *ins = arena_new_array(stage, struct regset, most);
+    struct summary *sums = arena_new_array(stage, struct summary, most);
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        const struct function *function = &program->functions[f];
+        if (function->refusal != REFUSAL_NONE)
+            continue;
+        solve(program, function, ins, sums);
+        for (uint32_t b = 0; b < function->block_count; b++)
+            mark(program, &program->blocks[function->first_block + b]);
+    }
+    arena_free(stage);
+}
