@@ -62,6 +62,7 @@ struct report {
         uint32_t count, capacity;
     } helpers;
     struct report_refusal refusals[REFUSAL_COUNT]; /* of the first round */
+    bool outlined;                                 /* false: merged only */
     bool verified;
     bool dry_run;
 };

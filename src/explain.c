@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --explain=FUNCTION: what became of every instruction, and why.
+ *
+ * The reason given is the first that applies in the order in which the tool itself
+ * asks: frozen, sealed, pinned, not repeated, repeated but not chosen. The last one is
+ * a weighing (length, number of places, forms that are legal there), not a rule, so the
+ * numbers are given instead: the longest repeat that holds the instruction and how
+ * often it occurs.
+ *
+ * Neighbours with the same reason are one line.
+ */
+#include "mo/dump.h"
+#include "mo/suffixtree.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { SHORTEST_REPEAT = 2 };
+
+/* The longest repeat that an instruction lies in; length 0: none. */
+struct cover {
+    uint32_t length, count;
+};
+
+struct explainer {
+    struct arena *stage;
+    const struct program *program;
+    const struct plan *plan;
+    struct cover *covers; /* by instruction index */
+    uint32_t *helpers;    /* by instruction index: its helper's index, or NO_INDEX */
+    uint8_t *forms;       /* by instruction index: the form of its site */
+};
+
+/* Longest repeat that starts at each position. Repeats are nested intervals of the leaf
+ * order, outer (shorter) before inner, so a stack of the open ones has at each leaf the
+ * innermost on top. */
+static void find_starts(struct explainer *explainer, const struct repeats *repeats,
+                        struct cover *starts)
+{
+    uint32_t *open = arena_new_array(explainer->stage, uint32_t, repeats->count);
+    uint32_t depth = 0, next = 0;
+    for (uint32_t leaf = 0; leaf < repeats->position_count; leaf++) {
+        while (depth > 0 && repeats->items[open[depth - 1]].first +
+                                    repeats->items[open[depth - 1]].count <=
+                                leaf)
+            depth--;
+        while (next < repeats->count && repeats->items[next].first == leaf)
+            open[depth++] = next++;
+        if (depth > 0) {
+            const struct repeat *inner = &repeats->items[open[depth - 1]];
+            starts[repeats->positions[leaf]] =
+                (struct cover){inner->length, inner->count};
+        }
+    }
+}
+
+static void find_covers(struct explainer *explainer, const struct tokens *tokens)
+{
+    const struct program *program = explainer->program;
+    struct repeats repeats = suffixtree_repeats(explainer->stage, tokens->values,
+                                                tokens->count, SHORTEST_REPEAT);
+    struct cover *starts =
+        arena_new_array(explainer->stage, struct cover, tokens->count + 1);
+    find_starts(explainer, &repeats, starts);
+    explainer->covers =
+        arena_new_array(explainer->stage, struct cover, program->insn_count);
+    struct cover current = {0};
+    uint32_t end = 0; /* position behind the repeat that reaches furthest */
+    for (uint32_t i = 0; i < tokens->count; i++) {
+        if (starts[i].length > 0 && i + starts[i].length > end) {
+            current = starts[i];
+            end = i + starts[i].length;
+        }
+        if (i < end && tokens->insns[i] != NO_INDEX)
+            explainer->covers[tokens->insns[i]] = current;
+    }
+}
+
+static void find_sites(struct explainer *explainer)
+{
+    uint32_t count = explainer->program->insn_count;
+    explainer->helpers = arena_new_array(explainer->stage, uint32_t, count);
+    explainer->forms = arena_new_array(explainer->stage, uint8_t, count);
+    memset(explainer->helpers, 0xff, count * sizeof *explainer->helpers);
+    for (uint32_t i = 0; i < explainer->plan->helper_count; i++) {
+        const struct helper *helper = &explainer->plan->helpers[i];
+        for (uint32_t j = 0; j < helper->site_count; j++) {
+            const struct site *site = &explainer->plan->sites[helper->first_site + j];
+            for (uint32_t k = 0; k < helper->length; k++) {
+                explainer->helpers[site->insn + k] = i;
+                explainer->forms[site->insn + k] = site->form;
+            }
+        }
+    }
+}
+
+/* The lifter says only that an instruction must not move; its relocation says why. */
+static enum refusal forbidden_because(const struct program *program, uint32_t index)
+{
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, index)];
+    const struct section *section = program_section(program, function->code);
+    uint32_t first = 0;
+    uint32_t count = program_relocs(program, index, &first);
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct reloc_kind *kind =
+            program->target->reloc_kind(section->relocs[i].type);
+        if (kind && (kind->kind == RELOC_TLS_ATOM || kind->kind == RELOC_TLS))
+            return REFUSAL_INSN_TLS;
+        if (!kind || kind->kind == RELOC_BRANCH || kind->kind == RELOC_UNKNOWN)
+            return REFUSAL_INSN_RELOC;
+    }
+    uint8_t flow = program->insns[index].flow;
+    bool calls = flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT || flow == FLOW_JUMP;
+    return calls && count > 0 ? REFUSAL_INSN_TWICE : REFUSAL_INSN_PINNED;
+}
+
+/* Why an instruction of an open function cannot be part of any sequence; NONE: it can.
+ */
+static enum refusal pinned_because(const struct program *program, uint32_t index)
+{
+    const struct insn *insn = &program->insns[index];
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, index)];
+    if (insn->traits & INSN_FORBIDDEN)
+        return forbidden_because(program, index);
+    if (insn->traits & (INSN_PINNED | INSN_MARKER | INSN_EXCLUSIVE))
+        return REFUSAL_INSN_PINNED;
+    if (insn->target != NO_INDEX && insn->flow != FLOW_CALL &&
+        insn->target >= function->start && insn->target < function->end)
+        return REFUSAL_INSN_LOCAL;
+    return REFUSAL_NONE;
+}
+
+static const char *reason_of(struct explainer *explainer, uint32_t index)
+{
+    const struct program *program = explainer->program;
+    if (explainer->helpers[index] != NO_INDEX) {
+        const struct helper *helper =
+            &explainer->plan->helpers[explainer->helpers[index]];
+        return arena_format(explainer->stage,
+                            "outlined: %s, helper %016" PRIx64 " with %" PRIu32
+                            " sites",
+                            form_name((enum form)explainer->forms[index]), helper->hash,
+                            helper->site_count);
+    }
+    enum refusal pinned = pinned_because(program, index);
+    if (pinned != REFUSAL_NONE)
+        return arena_format(explainer->stage, "pinned: %s", refusal_text(pinned));
+    struct cover cover = explainer->covers[index];
+    if (cover.length == 0)
+        return program->insns[index].traits & INSN_NOP
+                   ? "left: a no-op"
+                   : "left: not repeated with a neighbour anywhere";
+    return arena_format(explainer->stage,
+                        "left: in a repeat of %" PRIu32 " instructions at %" PRIu32
+                        " places; a helper would not be legal or not pay",
+                        cover.length, cover.count);
+}
+
+static void explain_insns(FILE *out, struct explainer *explainer,
+                          const struct function *function)
+{
+    const struct insn *insns = explainer->program->insns;
+    uint32_t end = function->first_insn + function->insn_count;
+    for (uint32_t first = function->first_insn; first < end;) {
+        const char *reason = reason_of(explainer, first);
+        uint32_t last = first + 1;
+        while (last < end && strcmp(reason_of(explainer, last), reason) == 0)
+            last++;
+        uint32_t stop = insns[last - 1].offset + insns[last - 1].length;
+        fprintf(out,
+                "  +0x%04" PRIx32 " %4" PRIu32 " instructions %5" PRIu32 " bytes  %s\n",
+                insns[first].offset - function->start, last - first,
+                stop - insns[first].offset, reason);
+        first = last;
+    }
+}
+
+static void explain_function(FILE *out, struct explainer *explainer, uint32_t index)
+{
+    const struct program *program = explainer->program;
+    const struct function *function = &program->functions[index];
+    const struct code *code = &program->code[function->code];
+    const char *section = program_section(program, function->code)->name;
+    fprintf(
+        out, "%s: %s %s+0x%" PRIx32 ", %" PRIu32 " bytes, %" PRIu32 " instructions: ",
+        program_function_name(program, index),
+        section_unit(program_object(program, function->code), code->section), section,
+        function->start, function->end - function->start, function->insn_count);
+    if (function->refusal == REFUSAL_NONE) {
+        fprintf(out, "open\n");
+        explain_insns(out, explainer, function);
+        return;
+    }
+    fprintf(out, "sealed\n  %s at %s+0x%" PRIx64 "\n", refusal_text(function->refusal),
+            section, function->why_offset);
+}
+
+/* A frozen section has no functions; the symbols tell whether one was meant. */
+static uint32_t explain_frozen(FILE *out, const struct program *program,
+                               const char *glob)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < program->code_count; i++) {
+        const struct code *code = &program->code[i];
+        const struct object *object = program_object(program, i);
+        for (uint32_t j = 1; code->refusal != REFUSAL_NONE && j < object->symbol_count;
+             j++) {
+            const struct symbol *symbol = &object->symbols[j];
+            if (symbol->section != code->section || symbol->name[0] == '\0' ||
+                fnmatch(glob, symbol->name, 0) != 0)
+                continue;
+            const char *section = program_section(program, i)->name;
+            fprintf(out, "%s: %s %s+0x%" PRIx64 ", %" PRIu64 " bytes: frozen\n",
+                    symbol->name, section_unit(object, code->section), section,
+                    symbol->value, symbol->size);
+            fprintf(out, "  %s at %s+0x%" PRIx64 "\n", refusal_text(code->refusal),
+                    section, code->why_offset);
+            found++;
+        }
+    }
+    return found;
+}
+
+void explain(FILE *out, const struct program *program, const struct tokens *tokens,
+             const struct plan *plan, const char *glob)
+{
+    struct arena *stage = arena_new();
+    struct explainer explainer = {.stage = stage, .program = program, .plan = plan};
+    find_covers(&explainer, tokens);
+    find_sites(&explainer);
+    uint32_t found = explain_frozen(out, program, glob);
+    for (uint32_t i = 0; i < program->function_count; i++) {
+        if (fnmatch(glob, program_function_name(program, i), 0) != 0)
+            continue;
+        explain_function(out, &explainer, i);
+        found++;
+    }
+    if (found == 0)
+        fprintf(out, "%s: there is no such function here\n", glob);
+    arena_free(stage);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From paths to sets of objects.
+ *
+ * Files are told apart by their first bytes, never by their names. Of an archive that
+ * goes into one object only those members are taken that a linker would load, because
+ * that one object is given to the link as a whole: members nobody needs would come
+ * along, with symbols that clash. With archives alone there is nobody to need anything,
+ * and all members are taken.
+ */
+#include "mo/inputs.h"
+
+#include "mo/array.h"
+#include "mo/table.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- reading
+ * ---------------------------------------------------------------------------- */
+
+static bool starts_with(struct bytes image, const char *magic, uint64_t size)
+{
+    return image.size >= size && memcmp(image.at, magic, size) == 0;
+}
+
+static bool contains(struct bytes text, const char *word)
+{
+    size_t size = strlen(word);
+    for (uint64_t i = 0; i + size <= text.size; i++) {
+        if (memcmp(text.at + i, word, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* /usr/lib/…/libc.so is such a text, so this happens to everybody once. */
+static bool is_linker_script(struct bytes image)
+{
+    struct bytes head = {image.at, image.size < 1024 ? image.size : 1024};
+    return contains(head, "GNU ld script") || contains(head, "OUTPUT_FORMAT") ||
+           contains(head, "GROUP (") || contains(head, "GROUP(") ||
+           contains(head, "INPUT (") || contains(head, "INPUT(");
+}
+
+static bool is_bitcode(struct bytes image)
+{
+    return starts_with(image, "BC\xC0\xDE", 4) ||
+           starts_with(image, "\xDE\xC0\x17\x0B", 4);
+}
+
+/* Fails on files that are recognised as something else than objects. What stays unknown
+ * is left to the reader of objects, which says what is wrong with it. */
+static bool check_kind(const char *path, struct bytes image, struct error *err)
+{
+    struct place place = {.file = path};
+    bool is_elf = starts_with(image, ELFMAG, SELFMAG);
+    uint64_t type = is_elf && image.size >= 18 ? load_le(image.at + 16, 2) : ET_NONE;
+    if (type == ET_DYN || type == ET_EXEC)
+        return fail(err, &place,
+                    "a %s, not an object: code can only be moved before it is linked",
+                    type == ET_EXEC ? "program" : "shared library or program");
+    if (!is_elf && !is_bitcode(image) && is_linker_script(image))
+        return fail(err, &place,
+                    "a linker script, not an object: give it to the linker");
+    return true;
+}
+
+struct reader {
+    struct arena *session;
+    array_of(struct input) items;
+    array_of(const struct object *) objects;
+};
+
+static bool add_object(struct reader *reader, const char *name, struct bytes image,
+                       struct error *err)
+{
+    const struct object *object = NULL;
+    if (!check_kind(name, image, err) ||
+        !object_read(reader->session, name, image, &object, err))
+        return false;
+    array_push(reader->session, &reader->objects, object);
+    return true;
+}
+
+/* Members that are no objects are carried through; but bitcode would be code that
+ * silently is not there. */
+static bool add_members(struct reader *reader, struct input *input, struct bytes image,
+                        struct error *err)
+{
+    if (!archive_read(reader->session, input->path, image, &input->archive, err))
+        return false;
+    for (uint32_t i = 0; i < input->archive.count; i++) {
+        const struct archive_member *member = &input->archive.members[i];
+        if (!member->is_object && !is_bitcode(member->image))
+            continue;
+        const char *name =
+            arena_format(reader->session, "%s(%s)", input->path, member->name);
+        if (!add_object(reader, name, member->image, err))
+            return false;
+    }
+    return true;
+}
+
+static bool add_input(struct reader *reader, const char *path, struct error *err)
+{
+    struct bytes image = {0};
+    if (!file_read(reader->session, path, &image, err))
+        return false;
+    struct input input = {.path = path, .first = reader->objects.count};
+    input.is_archive = archive_recognise(image);
+    bool ok = input.is_archive ? add_members(reader, &input, image, err)
+                               : add_object(reader, path, image, err);
+    input.count = reader->objects.count - input.first;
+    array_push(reader->session, &reader->items, input);
+    return ok;
+}
+
+static const char *machine_name(uint16_t machine)
+{
+    return machine == EM_AARCH64 ? "AArch64" : "x86-64";
+}
+
+static bool check_machines(const struct inputs *inputs, struct error *err)
+{
+    if (inputs->object_count == 0)
+        return fail(err, NULL, "%s: there is no object in it", inputs->items[0].path);
+    const struct object *first = inputs->objects[0];
+    for (uint32_t i = 1; i < inputs->object_count; i++) {
+        const struct object *object = inputs->objects[i];
+        if (object->machine != first->machine)
+            return fail(err, NULL, "%s is for %s, but %s is for %s", object->name,
+                        machine_name(object->machine), first->name,
+                        machine_name(first->machine));
+    }
+    return true;
+}
+
+bool inputs_read(struct arena *session, const struct options *options,
+                 struct inputs *out, struct error *err)
+{
+    struct reader reader = {.session = session};
+    for (uint32_t i = 0; i < options->inputs.count; i++) {
+        if (!add_input(&reader, options->inputs.items[i], err))
+            return false;
+    }
+    *out = (struct inputs){reader.items.items, reader.items.count, reader.objects.items,
+                           reader.objects.count};
+    return check_machines(out, err);
+}
+
+/* --- output paths
+ * ----------------------------------------------------------------------- */
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, two;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+static bool check_against_inputs(const struct inputs *inputs, const char *path,
+                                 struct error *err)
+{
+    for (uint32_t i = 0; path && i < inputs->count; i++) {
+        if (same_file(path, inputs->items[i].path))
+            return fail(err, NULL, "%s: the output is the input %s", path,
+                        inputs->items[i].path);
+    }
+    return true;
+}
+
+/* In a directory every output has its input's base name. A name that is taken twice
+ * fails before any work is done. */
+static bool check_directory(struct arena *session, const char *directory,
+                            const struct inputs *inputs, struct error *err)
+{
+    struct table *names = table_new(session);
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const char *path = inputs->items[i].path;
+        uint32_t first = table_find_string(names, path_base(path));
+        if (first != NO_INDEX)
+            return fail(err, NULL, "%s and %s would both be written to %s/%s",
+                        inputs->items[first].path, path, directory, path_base(path));
+        (void)table_intern_string(names, path_base(path));
+        const char *output = arena_format(session, "%s/%s", directory, path_base(path));
+        if (!check_against_inputs(inputs, output, err))
+            return false;
+    }
+    return true;
+}
+
+bool inputs_check_output(struct arena *session, const struct options *options,
+                         const struct inputs *inputs, struct error *err)
+{
+    if (!check_against_inputs(inputs, options->report_path, err))
+        return false;
+    if (!options->output)
+        return true;
+    return options->output_is_directory
+               ? check_directory(session, options->output, inputs, err)
+               : check_against_inputs(inputs, options->output, err);
+}
+
+/* --- sets
+ * ------------------------------------------------------------------------------- */
+
+/* "./out.dir/" -> "out.dir": what identifies the set on every build, and nothing else.
+ */
+static const char *set_name_of(struct arena *session, const char *directory)
+{
+    char *path = arena_strdup(session, directory);
+    for (size_t size = strlen(path); size > 1 && path[size - 1] == '/'; size--)
+        path[size - 1] = '\0';
+    return path_base(path);
+}
+
+static const char *symbol_text(struct arena *session, const char *text)
+{
+    char *clean = arena_strdup(session, text[0] ? text : "set");
+    for (char *at = clean; *at; at++) {
+        if (!isalnum((unsigned char)*at) && *at != '.')
+            *at = '_';
+    }
+    return clean;
+}
+
+/* chosen[i] belongs to inputs.objects[i]. */
+static bool *choose(struct arena *session, const struct options *options,
+                    const struct inputs *inputs)
+{
+    bool *chosen = arena_new_array(session, bool, inputs->object_count);
+    array_of(const struct object *) roots = {0}, members = {0};
+    array_of(uint32_t) member_of = {0};
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct input *input = &inputs->items[i];
+        for (uint32_t j = input->first; j < input->first + input->count; j++) {
+            chosen[j] = !input->is_archive || options->whole_archive;
+            if (chosen[j]) {
+                array_push(session, &roots, inputs->objects[j]);
+                continue;
+            }
+            array_push(session, &members, inputs->objects[j]);
+            array_push(session, &member_of, j);
+        }
+    }
+    bool *loaded = arena_new_array(session, bool, members.count);
+    if (roots.count > 0)
+        archive_choose(session, &(struct objects){roots.items, roots.count},
+                       members.items, members.count, loaded);
+    for (uint32_t i = 0; i < members.count; i++)
+        chosen[member_of.items[i]] = loaded[i] || roots.count == 0;
+    return chosen;
+}
+
+static bool arrange_merged(struct arena *session, const struct options *options,
+                           const struct inputs *inputs, struct sets *out,
+                           struct error *err)
+{
+    const bool *chosen = choose(session, options, inputs);
+    array_of(const struct object *) objects = {0};
+    for (uint32_t i = 0; i < inputs->object_count; i++) {
+        if (chosen[i])
+            array_push(session, &objects, inputs->objects[i]);
+    }
+    const struct object **merged = arena_new_array(session, const struct object *, 1);
+    const char *name = options->output ? options->output : "(merged)";
+    if (!objects_merge(session, name, &(struct objects){objects.items, objects.count},
+                       merged, err))
+        return false;
+    out->count = 1;
+    out->items = arena_new_one(session, struct set);
+    out->items[0] = (struct set){
+        "", NO_INDEX, {merged, 1}
+    };
+    return true;
+}
+
+/* The loose objects first, then the archives in their order. */
+static void arrange_directory(struct arena *session, const struct options *options,
+                              const struct inputs *inputs, struct sets *out)
+{
+    const char *name =
+        symbol_text(session, options->set_name ? options->set_name
+                                               : set_name_of(session, options->output));
+    array_of(const struct object *) loose = {0};
+    array_of(struct set) sets = {0};
+    array_push(session, &sets, ((struct set){.name = name, .archive = NO_INDEX}));
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct input *input = &inputs->items[i];
+        if (!input->is_archive) {
+            array_push(session, &loose, inputs->objects[input->first]);
+            continue;
+        }
+        const char *base = symbol_text(session, path_base(input->path));
+        struct set set = {
+            arena_format(session, "%s.%s", name, base),
+            i,
+            {inputs->objects + input->first, input->count}
+        };
+        array_push(session, &sets, set);
+    }
+    sets.items[0].objects = (struct objects){loose.items, loose.count};
+    out->items = sets.items;
+    out->count = sets.count;
+}
+
+static struct objects strip_debug(struct arena *session, struct objects objects)
+{
+    const struct object **stripped =
+        arena_new_array(session, const struct object *, objects.count);
+    for (uint32_t i = 0; i < objects.count; i++)
+        stripped[i] = object_strip_debug(session, objects.items[i]);
+    return (struct objects){stripped, objects.count};
+}
+
+bool inputs_arrange(struct arena *session, const struct options *options,
+                    const struct inputs *inputs, struct sets *out, struct error *err)
+{
+    if (options->output_is_directory)
+        arrange_directory(session, options, inputs, out);
+    else if (!arrange_merged(session, options, inputs, out, err))
+        return false;
+    for (uint32_t i = 0; options->strip_debug && i < out->count; i++)
+        out->items[i].objects = strip_debug(session, out->items[i].objects);
+    return true;
+}

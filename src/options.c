@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of options and its parser.
+ *
+ * The table says for each option how it is spelt, what its value is, which field of
+ * `struct options` takes it, and what --help says of it. The parser knows kinds of
+ * values, never single options; so does the help. The rules about combinations are the
+ * exception: they are sentences about single options, and stand together in
+ * check_combinations().
+ *
+ * Values are given as --name=VALUE or --name VALUE; letters as -oVALUE or -o VALUE. An
+ * optional value needs the '='. When an option is given twice the last one counts, as
+ * everywhere (makefiles append), but for -o: there an output would silently go missing.
+ *
+ * Reference: POSIX.1-2008 XBD chapter 12; response files are those of GCC and ld.
+ */
+#include "mo/options.h"
+
+#include "mo/array.h"
+#include "options_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_RERUNS = 99 };
+
+/* ORDER dump */
+static const char *const stage_names[] = {
+    "none", "object", "code", "rows", "tokens", "repeats", "candidates", "plan",
+};
+_Static_assert(sizeof stage_names / sizeof *stage_names == DUMP_COUNT, "ORDER dump");
+
+const char *dump_stage_name(enum dump_stage stage)
+{
+    return stage_names[stage];
+}
+
+#define FIELD(name) offsetof(struct options, name)
+
+/* ORDER option: options_parts.h has the positions. */
+const struct option options_table[] = {
+    {"--outline",       NULL, KIND_FLAG,   NULL,        FIELD(outline),       GROUP_WORK,
+     "replace repeated instruction sequences by calls to shared helpers; without it "
+     "the "
+     "inputs are only merged"                                                                                 },
+    {"--reruns",        NULL, KIND_COUNT,  "N",         FIELD(reruns),        GROUP_WORK,
+     "after the first round, outline the result up to N more times; stops early when a "
+     "round saves nothing"                                                                                    },
+    {"--dry-run",       NULL, KIND_FLAG,   NULL,        FIELD(dry_run),       GROUP_WORK,
+     "do all the work, verification included, but write no objects (see -R)"                                  },
+
+    {"--output",        "-o", KIND_TEXT,   "PATH",      FIELD(output),        GROUP_OUTPUT,
+     "one relocatable object with everything in it; or, when PATH ends in a slash or "
+     "is a "
+     "directory, one object per input under its own name, archives as archives, and "
+     "mo-outlined.o with the helpers"                                                                         },
+    {"--set-name",      NULL, KIND_TEXT,   "NAME",      FIELD(set_name),      GROUP_OUTPUT,
+     "with a directory: the name that the helpers' symbols carry (default: the "
+     "directory's name); two sets in one program need different names"                                        },
+    {"--whole-archive", NULL, KIND_FLAG,   NULL,        FIELD(whole_archive), GROUP_OUTPUT,
+     "with one object: take all members of archives, not only those that are needed"                          },
+    {"--strip-debug",   NULL, KIND_FLAG,   NULL,        FIELD(strip_debug),   GROUP_OUTPUT,
+     "drop debug sections, so that the code which they describe can be worked on"                             },
+
+    {"--keep",          NULL, KIND_LIST,   "GLOB",      FIELD(keep),          GROUP_CHOICE,
+     "leave these functions alone; may be repeated"                                                           },
+    {"--keep-section",  NULL, KIND_LIST,   "GLOB",      FIELD(keep_sections), GROUP_CHOICE,
+     "leave these code sections alone; may be repeated"                                                       },
+    {"--min-saving",    NULL, KIND_BYTES,  "BYTES",     FIELD(min_saving),    GROUP_CHOICE,
+     "make no helper that saves less than this (default: 1)"                                                  },
+    {"--no-veneers",    NULL, KIND_FLAG,   NULL,        FIELD(no_veneers),    GROUP_CHOICE,
+     "promise that the linker will need no range-extension veneers, so that the "
+     "registers "
+     "which those clobber survive calls to helpers"                                                           },
+    {"--no-verify",     NULL, KIND_FLAG,   NULL,        FIELD(no_verify),     GROUP_CHOICE,
+     "do not expand the result and compare it with the input; faster, and nobody "
+     "checks"                                                                                                 },
+
+    {"--report",        "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),        GROUP_LOOK,
+     "print what was saved, where, and what was left alone and why; FORMAT is text, "
+     "json "
+     "or json:FILE"                                                                                           },
+    {"--explain",       NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),       GROUP_LOOK,
+     "print for these functions (a glob) every reason why instructions were left "
+     "alone"                                                                                                  },
+    {"--dump",          NULL, KIND_STAGE,  "STAGE",     FIELD(dump),          GROUP_LOOK,
+     "print the first round's state after a stage: object, code, rows, tokens, "
+     "repeats, "
+     "candidates or plan"                                                                                     },
+
+    {"--verbose",       "-v", KIND_FLAG,   NULL,        FIELD(verbose),       GROUP_GENERAL,
+     "one line for each round on standard error"                                                              },
+    {"--version",       NULL, KIND_FLAG,   NULL,        FIELD(version),       GROUP_GENERAL,
+     "print the version"                                                                                      },
+    {"--help",          "-h", KIND_FLAG,   NULL,        FIELD(help),          GROUP_GENERAL, "print this text"},
+};
+_Static_assert(sizeof options_table / sizeof *options_table == OPTION_COUNT,
+               "ORDER option");
+
+const char *options_name(uint32_t position)
+{
+    return position < OPTION_COUNT ? options_table[position].name : NULL;
+}
+
+struct parser {
+    struct arena *session;
+    struct options *out;
+    const char *const *arguments;
+    uint32_t count, next;
+    bool seen[OPTION_COUNT];
+};
+
+/* Position of a long name that ends at `size`, or OPTION_COUNT. */
+static uint32_t find_name(const char *name, size_t size)
+{
+    uint32_t i = 0;
+    while (i < OPTION_COUNT && (strlen(options_table[i].name) != size ||
+                                memcmp(options_table[i].name, name, size) != 0))
+        i++;
+    return i;
+}
+
+static bool takes_value(const struct option *option)
+{
+    return option->kind != KIND_FLAG && option->kind != KIND_REPORT;
+}
+
+/* The same for "-o", "-oVALUE" and "-R=VALUE". A long name with one dash too few is no
+ * letter: "-outline" must not write a file "utline". */
+static uint32_t find_letter(const char *argument, const char **value)
+{
+    char dash_added[32] = "-";
+    strncat(dash_added, argument, sizeof dash_added - 2);
+    if (find_name(dash_added, strcspn(dash_added, "=")) != OPTION_COUNT)
+        return OPTION_COUNT;
+    for (uint32_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *option = &options_table[i];
+        if (!option->letter || argument[1] != option->letter[1])
+            continue;
+        const char *glued = argument + 2;
+        if (*glued == '\0')
+            return i;
+        if (takes_value(option))
+            *value = glued;
+        else if (*glued == '=')
+            *value = glued + 1;
+        else
+            return OPTION_COUNT;
+        return i;
+    }
+    return OPTION_COUNT;
+}
+
+/* Position in the table; OPTION_COUNT when there is no such option. `value` gets what
+ * stands glued to the name: behind '=', or behind the letter; NULL when nothing does.
+ */
+static uint32_t find_option(const char *argument, const char **value)
+{
+    *value = NULL;
+    size_t size = strcspn(argument, "=");
+    uint32_t position = find_name(argument, size);
+    if (position == OPTION_COUNT)
+        return find_letter(argument, value);
+    if (argument[size] == '=')
+        *value = argument + size + 1;
+    return position;
+}
+
+static bool parse_number(const char *name, const char *text, int64_t least,
+                         int64_t most, int64_t *out, struct error *err)
+{
+    size_t digits = strspn(text, "0123456789");
+    bool ok = digits > 0 && digits <= 18 && text[digits] == '\0';
+    int64_t number = ok ? strtoll(text, NULL, 10) : 0;
+    if (!ok || number < least || number > most)
+        return fail(err, NULL, "%s wants a whole number from %lld to %lld, not '%s'",
+                    name, (long long)least, (long long)most, text);
+    *out = number;
+    return true;
+}
+
+static bool parse_stage(const char *text, uint32_t *out, struct error *err)
+{
+    for (uint32_t i = DUMP_NONE + 1; i < DUMP_COUNT; i++) {
+        if (strcmp(text, stage_names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return fail(err, NULL,
+                "--dump: there is no stage '%s'; there are object, code, rows, tokens, "
+                "repeats, candidates and plan",
+                text);
+}
+
+static bool parse_report(struct options *out, const char *text, struct error *err)
+{
+    out->report_path = NULL;
+    out->report = REPORT_TEXT;
+    if (!text || strcmp(text, "text") == 0)
+        return true;
+    out->report = REPORT_JSON;
+    if (strcmp(text, "json") == 0)
+        return true;
+    if (strncmp(text, "json:", 5) != 0 || text[5] == '\0')
+        return fail(err, NULL,
+                    "-R: '%s' is no format; there are text, json and json:FILE", text);
+    out->report_path = text + 5;
+    return true;
+}
+
+/* Stores a value in the field that the table names. The casts are the price of a table
+ * of offsets; each kind has one field type. */
+static bool store(struct parser *parser, uint32_t position, const char *value,
+                  struct error *err)
+{
+    const struct option *option = &options_table[position];
+    void *field = (char *)parser->out + option->field;
+    int64_t number = 0;
+    switch (option->kind) {
+    case KIND_FLAG: *(bool *)field = true; return true;
+    case KIND_TEXT: *(const char **)field = value; return true;
+    case KIND_LIST:
+        array_push(parser->session, (struct text_list *)field, value);
+        return true;
+    case KIND_COUNT:
+        if (!parse_number(option->name, value, 0, MOST_RERUNS, &number, err))
+            return false;
+        *(uint32_t *)field = (uint32_t)number;
+        return true;
+    case KIND_BYTES:
+        return parse_number(option->name, value, 1, 1000000000, (int64_t *)field, err);
+    case KIND_STAGE: return parse_stage(value, (uint32_t *)field, err);
+    case KIND_REPORT: return parse_report(parser->out, value, err);
+    }
+    return true;
+}
+
+static bool parse_option(struct parser *parser, const char *argument, struct error *err)
+{
+    const char *value = NULL;
+    uint32_t position = find_option(argument, &value);
+    if (position == OPTION_COUNT) {
+        const char *hint = options_nearest(parser->session, argument);
+        return fail(err, NULL, "unknown option '%s'%s%s%s (--help lists them all)",
+                    argument, hint ? "; did you mean " : "", hint ? hint : "",
+                    hint ? "?" : "");
+    }
+    const struct option *option = &options_table[position];
+    if (option->kind == KIND_FLAG && value)
+        return fail(err, NULL, "%s takes no value", option->name);
+    if (takes_value(option)) {
+        if (!value && parser->next < parser->count)
+            value = parser->arguments[parser->next++];
+        if (!value || value[0] == '\0')
+            return fail(err, NULL, "%s wants a value: %s=%s",
+                        option->letter ? option->letter : option->name, option->name,
+                        option->value);
+    }
+    if (position == OPTION_OUTPUT && parser->seen[position])
+        return fail(err, NULL, "-o is given twice: '%s' and '%s'", parser->out->output,
+                    value);
+    parser->seen[position] = true;
+    return store(parser, position, value, err);
+}
+
+bool options_only_look(const struct options *options)
+{
+    return (options->dump != DUMP_NONE || options->explain) && !options->output &&
+           !options->dry_run;
+}
+
+/* Options that change nothing unless something is outlined; the second group also
+ * counts when a plan is only looked at. A silent option is a lie, so they are errors.
+ */
+static bool check_outline_options(const struct parser *parser, struct error *err)
+{
+    static const uint32_t always[] = {OPTION_RERUNS, OPTION_DRY_RUN, OPTION_SET_NAME,
+                                      OPTION_NO_VERIFY};
+    static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
+                                        OPTION_MIN_SAVING, OPTION_NO_VENEERS};
+    const struct options *out = parser->out;
+    bool looks = out->dump != DUMP_NONE || out->explain;
+    for (size_t i = 0; !out->outline && i < sizeof always / sizeof *always; i++) {
+        if (parser->seen[always[i]])
+            return fail(err, NULL, "%s has no effect without --outline",
+                        options_table[always[i]].name);
+    }
+    for (size_t i = 0; !out->outline && i < sizeof planning / sizeof *planning; i++) {
+        if (parser->seen[planning[i]] && !looks)
+            return fail(err, NULL,
+                        "%s has no effect without --outline (or --dump, --explain)",
+                        options_table[planning[i]].name);
+    }
+    return true;
+}
+
+/* ".", "../..", "/": a directory whose path does not tell its name. */
+static bool is_nameless(const char *path)
+{
+    size_t size = strlen(path);
+    while (size > 0 && path[size - 1] == '/')
+        size--;
+    size_t start = size;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    return strspn(path + start, ".") >= size - start;
+}
+
+/* Every rule about options that do not go together. */
+static bool check_combinations(const struct parser *parser, struct error *err)
+{
+    const struct options *out = parser->out;
+    bool looks = out->dump != DUMP_NONE || out->explain;
+    if (out->inputs.count == 0)
+        return fail(err, NULL, "no input files (--help shows three examples)");
+    if (!check_outline_options(parser, err))
+        return false;
+    if (out->dump != DUMP_NONE && out->explain)
+        return fail(err, NULL, "--dump and --explain: one at a time");
+    if (looks && out->report == REPORT_JSON && !out->report_path)
+        return fail(err, NULL,
+                    "%s and -R=json both print to standard output: use -R=json:FILE",
+                    out->explain ? "--explain" : "--dump");
+    if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE))
+        return fail(err, NULL,
+                    "no output: give -o PATH, or --dry-run to write nothing");
+    if (out->set_name && !out->output_is_directory)
+        return fail(err, NULL,
+                    "--set-name is for a directory (-o DIR/): the helpers of a single "
+                    "object are local to it");
+    if (out->outline && out->output_is_directory && !out->set_name &&
+        is_nameless(out->output))
+        return fail(err, NULL,
+                    "-o %s: that says no name for the helpers' set; add --set-name",
+                    out->output);
+    if (out->whole_archive && out->output_is_directory)
+        return fail(err, NULL,
+                    "--whole-archive is for a single object: a directory gets whole "
+                    "archives anyway");
+    if (out->output && out->report_path && strcmp(out->output, out->report_path) == 0)
+        return fail(err, NULL, "-o and -R=json both name '%s'", out->output);
+    return true;
+}
+
+static bool parse_all(struct parser *parser, struct error *err)
+{
+    while (parser->next < parser->count) {
+        const char *argument = parser->arguments[parser->next++];
+        if (strcmp(argument, "--") == 0)
+            return fail(
+                err, NULL,
+                "'-- LINK COMMAND' is not supported yet: write the objects with "
+                "-o and link those");
+        if (strcmp(argument, "-") == 0)
+            return fail(err, NULL, "'-': objects cannot be read from standard input");
+        if (argument[0] != '-')
+            array_push(parser->session, &parser->out->inputs, argument);
+        else if (!parse_option(parser, argument, err))
+            return false;
+    }
+    return true;
+}
+
+static bool names_directory(const char *path)
+{
+    struct stat status;
+    return path[strlen(path) - 1] == '/' ||
+           (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+bool options_parse(struct arena *session, int argc, char *const *argv,
+                   struct options *out, struct error *err)
+{
+    *out = (struct options){.min_saving = 1};
+    struct parser parser = {.session = session, .out = out};
+    if (!options_expand(session, argc, argv, &parser.arguments, &parser.count, err) ||
+        !parse_all(&parser, err))
+        return false;
+    if (out->help || out->version)
+        return true;
+    out->output_is_directory = out->output && names_directory(out->output);
+    return check_combinations(&parser, err);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by options.c (table and parser), options_help.c (--help and "did you mean")
+ * and options_response.c (response files). Nobody else includes it.
+ */
+#ifndef MO_OPTIONS_PARTS_H
+#define MO_OPTIONS_PARTS_H
+
+#include "mo/options.h"
+
+/* Positions in options_table. ORDER option */
+enum option_position {
+    OPTION_OUTLINE,
+    OPTION_RERUNS,
+    OPTION_DRY_RUN,
+    OPTION_OUTPUT,
+    OPTION_SET_NAME,
+    OPTION_WHOLE_ARCHIVE,
+    OPTION_STRIP_DEBUG,
+    OPTION_KEEP,
+    OPTION_KEEP_SECTION,
+    OPTION_MIN_SAVING,
+    OPTION_NO_VENEERS,
+    OPTION_NO_VERIFY,
+    OPTION_REPORT,
+    OPTION_EXPLAIN,
+    OPTION_DUMP,
+    OPTION_VERBOSE,
+    OPTION_VERSION,
+    OPTION_HELP,
+    OPTION_COUNT
+};
+
+enum option_kind {
+    KIND_FLAG,   /* bool */
+    KIND_TEXT,   /* const char *, not empty */
+    KIND_LIST,   /* struct text_list, one more each time */
+    KIND_COUNT,  /* uint32_t */
+    KIND_BYTES,  /* int64_t, at least 1 */
+    KIND_STAGE,  /* enum dump_stage */
+    KIND_REPORT, /* enum report_format and a path; the value is optional */
+};
+
+/* Headings of --help, in this order. */
+enum option_group {
+    GROUP_WORK,
+    GROUP_OUTPUT,
+    GROUP_CHOICE,
+    GROUP_LOOK,
+    GROUP_GENERAL,
+    GROUP_COUNT
+};
+
+struct option {
+    const char *name;   /* "--output" */
+    const char *letter; /* "-o", or NULL */
+    enum option_kind kind;
+    const char *value; /* what --help calls the value, or NULL */
+    size_t field;      /* offset in struct options */
+    enum option_group group;
+    const char *help; /* one sentence; --help breaks its lines */
+};
+
+extern const struct option options_table[];
+
+/* The option's name that is spelt most like this, or NULL when none is near. */
+const char *options_nearest(struct arena *session, const char *argument);
+
+/* The command line (argv[0] skipped) with @FILE replaced by the words of the file. */
+MO_MUST_CHECK bool options_expand(struct arena *session, int argc, char *const *argv,
+                                  const char *const **out, uint32_t *count,
+                                  struct error *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report for people: answers "what did I gain?" in the first lines, then "from
+ * where?" and "why not more?". At most 92 columns; long names are cut at their
+ * beginning, because their ends tell them apart. JSON has everything, this has the
+ * largest.
+ */
+#include "mo/report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_HELPERS = 20, MOST_UNITS = 30, NAME_COLUMNS = 40 };
+
+struct page {
+    struct arena *session;
+    struct buffer text;
+};
+
+MO_PRINTF(2, 3) static void put(struct page *page, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (size > 0)
+        buffer_put(&page->text, line,
+                   (size_t)size < sizeof line ? (size_t)size : sizeof line - 1);
+}
+
+static const char *shortened(struct arena *session, const char *name)
+{
+    size_t size = strlen(name);
+    if (size <= NAME_COLUMNS)
+        return name;
+    return arena_format(session, "...%s", name + size - (NAME_COLUMNS - 3));
+}
+
+static double percent(int64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0.0 : 100.0 * (double)part / (double)whole;
+}
+
+static int64_t saved(uint64_t before, uint64_t after)
+{
+    return (int64_t)before - (int64_t)after;
+}
+
+static void put_size(struct page *page, const char *what, uint64_t before,
+                     uint64_t after)
+{
+    int64_t gain = saved(before, after);
+    put(page, "  %-14s %12" PRIu64 " %12" PRIu64 " %12" PRId64 " %7.2f %%\n", what,
+        before, after, gain, percent(gain, before));
+}
+
+static void put_totals(struct page *page, const struct report *report)
+{
+    struct sizes before, after;
+    report_totals(report, &before, &after);
+    put(page, "%s%s\n\n", report->dry_run ? "Dry run: nothing was written. " : "",
+        !report->outlined  ? "Merged, not outlined."
+        : report->verified ? "Verified: the helpers, expanded back, give the input."
+                           : "Not verified.");
+    put(page, "  %-14s %12s %12s %12s\n", "bytes", "before", "after", "saved");
+    put_size(page, "code", before.text, after.text);
+    put_size(page, ".eh_frame", before.eh_frame, after.eh_frame);
+    put_size(page, ".eh_frame_hdr", before.eh_frame_hdr, after.eh_frame_hdr);
+    put_size(page, "all loaded", before.loaded, after.loaded);
+}
+
+static void put_rounds(struct page *page, const struct report *report)
+{
+    if (report->rounds.count == 0)
+        return;
+    put(page, "\nRounds\n  %5s %10s %10s %12s %12s %14s\n", "round", "helpers", "sites",
+        "code saved", ".eh_frame", ".eh_frame_hdr");
+    for (uint32_t i = 0; i < report->rounds.count; i++) {
+        const struct report_round *round = &report->rounds.items[i];
+        put(page,
+            "  %5" PRIu32 " %10" PRIu32 " %10" PRIu32 " %12" PRId64 " %12" PRId64
+            " %14" PRId64 "\n",
+            i + 1, round->helpers, round->sites, round->code, round->eh_frame,
+            round->eh_frame_hdr);
+    }
+}
+
+static void put_helpers(struct page *page, const struct report *report)
+{
+    uint32_t count = report->helpers.count;
+    if (count == 0)
+        return;
+    const struct report_helper *sorted = report_helpers_sorted(page->session, report);
+    put(page, "\nHelpers (%" PRIu32 "%s)\n  %8s %8s %8s %6s  %-24s %s\n", count,
+        count > MOST_HELPERS ? ", the largest savings" : "", "saved", "bytes", "sites",
+        "round", "form", "name");
+    for (uint32_t i = 0; i < count && i < MOST_HELPERS; i++) {
+        const struct report_helper *helper = &sorted[i];
+        put(page, "  %8" PRId64 " %8" PRIu32 " %8" PRIu32 " %6" PRIu32 "  %-24s %s\n",
+            helper->saving, helper->size, helper->sites, helper->round, helper->form,
+            shortened(page->session, helper->name));
+    }
+}
+
+/* The units that gained (or lost) most first; then by name. */
+static int compare_units(const void *left, const void *right)
+{
+    const struct report_unit *a = left, *b = right;
+    int64_t gain_a = saved(a->before.loaded, a->after.loaded);
+    int64_t gain_b = saved(b->before.loaded, b->after.loaded);
+    if (gain_a != gain_b)
+        return gain_a > gain_b ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static void put_units(struct page *page, const struct report *report)
+{
+    uint32_t count = report->units.count;
+    if (count == 0)
+        return;
+    struct report_unit *sorted = arena_copy(page->session, report->units.items,
+                                            count * sizeof *report->units.items);
+    qsort(sorted, count, sizeof *sorted, compare_units);
+    put(page, "\nUnits (%" PRIu32 "%s)\n  %-40s %11s %11s %11s\n", count,
+        count > MOST_UNITS ? ", the largest savings" : "", "", "code", ".eh_frame",
+        "loaded");
+    for (uint32_t i = 0; i < count && i < MOST_UNITS; i++) {
+        const struct report_unit *unit = &sorted[i];
+        put(page, "  %-40s %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "\n",
+            shortened(page->session, unit->name), unit->before.text,
+            unit->before.eh_frame, unit->before.loaded);
+        put(page, "  %40s %+11" PRId64 " %+11" PRId64 " %+11" PRId64 "\n", "",
+            -saved(unit->before.text, unit->after.text),
+            -saved(unit->before.eh_frame, unit->after.eh_frame),
+            -saved(unit->before.loaded, unit->after.loaded));
+    }
+}
+
+static uint64_t bytes_of_level(const struct report *report, const char *level)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < REFUSAL_COUNT; i++) {
+        if (strcmp(refusal_level((enum refusal)i), level) == 0)
+            bytes += report->refusals[i].bytes;
+    }
+    return bytes;
+}
+
+struct reason {
+    uint32_t refusal;
+    struct report_refusal size;
+};
+
+static int compare_reasons(const void *left, const void *right)
+{
+    const struct reason *a = left, *b = right;
+    if (a->size.bytes != b->size.bytes)
+        return a->size.bytes > b->size.bytes ? -1 : 1;
+    return a->refusal < b->refusal ? -1 : a->refusal > b->refusal;
+}
+
+static void put_refusals(struct page *page, const struct report *report)
+{
+    uint64_t open = bytes_of_level(report, "open");
+    uint64_t closed = bytes_of_level(report, "sealed");
+    uint64_t frozen = bytes_of_level(report, "frozen");
+    uint64_t all = open + closed + frozen;
+    if (all == 0)
+        return;
+    put(page,
+        "\nLeft alone\n  of the code %.1f %% was open to change, %.1f %% sealed (whole "
+        "functions), %.1f %% frozen\n  (whole sections)\n",
+        percent((int64_t)open, all), percent((int64_t)closed, all),
+        percent((int64_t)frozen, all));
+    struct reason reasons[REFUSAL_COUNT];
+    uint32_t count = 0;
+    for (uint32_t i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++) {
+        if (report->refusals[i].count > 0)
+            reasons[count++] = (struct reason){i, report->refusals[i]};
+    }
+    if (count == 0)
+        return;
+    qsort(reasons, count, sizeof *reasons, compare_reasons);
+    put(page, "  %10s %8s  %s\n", "bytes", "count", "why");
+    for (uint32_t i = 0; i < count; i++) {
+        enum refusal refusal = (enum refusal)reasons[i].refusal;
+        put(page, "  %10" PRIu64 " %8" PRIu32 "  %s: %s\n", reasons[i].size.bytes,
+            reasons[i].size.count, refusal_level(refusal), refusal_text(refusal));
+    }
+}
+
+struct bytes report_text(struct arena *session, const struct report *report)
+{
+    struct page page = {session, buffer_new(session)};
+    put_totals(&page, report);
+    put_rounds(&page, report);
+    put_helpers(&page, report);
+    put_units(&page, report);
+    put_refusals(&page, report);
+    return buffer_bytes(&page.text);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report for programs. The keys are a promise: they may grow, never change.
+ *
+ *     { "version", "verified", "dry_run",
+ *       "before", "after", "saved": { "text", "eh_frame", "eh_frame_hdr", "loaded" },
+ *       "rounds":   [ { "helpers", "sites", "saved": { "text", … } } ],
+ *       "helpers":  [ { "name", "round", "bytes", "sites", "form", "saved" } ],
+ *       "refusals": [ { "reason", "level", "text", "count", "bytes" } ],
+ *       "units":    [ { "name", "before": {…}, "after": {…} } ] }
+ *
+ * Names come from files and may hold any bytes; what is not UTF-8 is written as U+FFFD,
+ * so that every reader accepts the result. Reference: RFC 8259, RFC 3629.
+ */
+#include "mo/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct json {
+    struct arena *session;
+    struct buffer text;
+};
+
+static void put(struct json *json, const char *words)
+{
+    buffer_put(&json->text, words, strlen(words));
+}
+
+/* Bytes of the UTF-8 character at `at`, or 0 when there is none (RFC 3629 section 4).
+ * The string's NUL ends every sequence too early, so nothing is read behind it. */
+static size_t utf8_size(const uint8_t *at)
+{
+    uint8_t low = 0x80, high = 0xbf;
+    size_t size;
+    if (at[0] < 0x80)
+        return 1;
+    if (at[0] >= 0xc2 && at[0] <= 0xdf)
+        size = 2;
+    else if (at[0] >= 0xe0 && at[0] <= 0xef)
+        size = 3;
+    else if (at[0] >= 0xf0 && at[0] <= 0xf4)
+        size = 4;
+    else
+        return 0;
+    if (at[0] == 0xe0)
+        low = 0xa0; /* longer than needed below */
+    if (at[0] == 0xf0)
+        low = 0x90;
+    if (at[0] == 0xed)
+        high = 0x9f; /* surrogates above */
+    if (at[0] == 0xf4)
+        high = 0x8f;
+    if (at[1] < low || at[1] > high)
+        return 0;
+    for (size_t i = 2; i < size; i++) {
+        if (at[i] < 0x80 || at[i] > 0xbf)
+            return 0;
+    }
+    return size;
+}
+
+static void put_string(struct json *json, const char *string)
+{
+    put(json, "\"");
+    for (const uint8_t *at = (const uint8_t *)string; *at;) {
+        size_t size = utf8_size(at);
+        if (size == 0)
+            put(json, "\\ufffd");
+        else if (*at == '"' || *at == '\\')
+            put(json, arena_format(json->session, "\\%c", *at));
+        else if (*at < 0x20)
+            put(json, arena_format(json->session, "\\u%04x", (unsigned)*at));
+        else
+            buffer_put(&json->text, at, size);
+        at += size == 0 ? 1 : size;
+    }
+    put(json, "\"");
+}
+
+static void put_sizes(struct json *json, const char *key, const struct sizes *sizes)
+{
+    put(json, arena_format(json->session,
+                           "\"%s\": {\"text\": %" PRIu64 ", \"eh_frame\": %" PRIu64
+                           ", \"eh_frame_hdr\": %" PRIu64 ", \"loaded\": %" PRIu64 "}",
+                           key, sizes->text, sizes->eh_frame, sizes->eh_frame_hdr,
+                           sizes->loaded));
+}
+
+static void put_saved(struct json *json, int64_t text, int64_t eh_frame, int64_t hdr,
+                      int64_t loaded)
+{
+    put(json, arena_format(json->session,
+                           "\"saved\": {\"text\": %" PRId64 ", \"eh_frame\": %" PRId64
+                           ", \"eh_frame_hdr\": %" PRId64 ", \"loaded\": %" PRId64 "}",
+                           text, eh_frame, hdr, loaded));
+}
+
+/* Between two elements of a list: one on each line. */
+static void put_next(struct json *json, uint32_t position)
+{
+    put(json, position == 0 ? "\n    " : ",\n    ");
+}
+
+static void put_totals(struct json *json, const struct report *report)
+{
+    struct sizes before, after;
+    report_totals(report, &before, &after);
+    put(json, "  ");
+    put_sizes(json, "before", &before);
+    put(json, ",\n  ");
+    put_sizes(json, "after", &after);
+    put(json, ",\n  ");
+    put_saved(json, (int64_t)(before.text - after.text),
+              (int64_t)(before.eh_frame - after.eh_frame),
+              (int64_t)(before.eh_frame_hdr - after.eh_frame_hdr),
+              (int64_t)(before.loaded - after.loaded));
+}
+
+static void put_rounds(struct json *json, const struct report *report)
+{
+    put(json, ",\n  \"rounds\": [");
+    for (uint32_t i = 0; i < report->rounds.count; i++) {
+        const struct report_round *round = &report->rounds.items[i];
+        put_next(json, i);
+        put(json, arena_format(json->session,
+                               "{\"helpers\": %" PRIu32 ", \"sites\": %" PRIu32 ", ",
+                               round->helpers, round->sites));
+        put_saved(json, round->code, round->eh_frame, round->eh_frame_hdr,
+                  round->code + round->eh_frame + round->eh_frame_hdr);
+        put(json, "}");
+    }
+    put(json, "]");
+}
+
+static void put_helpers(struct json *json, const struct report *report)
+{
+    uint32_t count = report->helpers.count;
+    const struct report_helper *sorted = report_helpers_sorted(json->session, report);
+    put(json, ",\n  \"helpers\": [");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct report_helper *helper = &sorted[i];
+        put_next(json, i);
+        put(json, "{\"name\": ");
+        put_string(json, helper->name);
+        put(json, arena_format(json->session,
+                               ", \"round\": %" PRIu32 ", \"bytes\": %" PRIu32
+                               ", \"sites\": %" PRIu32 ", \"form\": \"%s\", \"saved\": "
+                               "%" PRId64 "}",
+                               helper->round, helper->size, helper->sites, helper->form,
+                               helper->saving));
+    }
+    put(json, "]");
+}
+
+static void put_refusals(struct json *json, const struct report *report)
+{
+    uint32_t written = 0;
+    put(json, ",\n  \"refusals\": [");
+    for (uint32_t i = 0; i < REFUSAL_COUNT; i++) {
+        enum refusal refusal = (enum refusal)i;
+        const struct report_refusal *size = &report->refusals[i];
+        if (size->count == 0 && size->bytes == 0)
+            continue;
+        put_next(json, written++);
+        put(json,
+            arena_format(json->session,
+                         "{\"reason\": \"%s\", \"level\": \"%s\", \"text\": \"%s\", "
+                         "\"count\": %" PRIu32 ", \"bytes\": %" PRIu64 "}",
+                         refusal_name(refusal), refusal_level(refusal),
+                         refusal_text(refusal), size->count, size->bytes));
+    }
+    put(json, "]");
+}
+
+static void put_units(struct json *json, const struct report *report)
+{
+    put(json, ",\n  \"units\": [");
+    for (uint32_t i = 0; i < report->units.count; i++) {
+        const struct report_unit *unit = &report->units.items[i];
+        put_next(json, i);
+        put(json, "{\"name\": ");
+        put_string(json, unit->name);
+        put(json, ", ");
+        put_sizes(json, "before", &unit->before);
+        put(json, ", ");
+        put_sizes(json, "after", &unit->after);
+        put(json, "}");
+    }
+    put(json, "]");
+}
+
+struct bytes report_json(struct arena *session, const struct report *report)
+{
+    struct json json = {session, buffer_new(session)};
+    put(&json,
+        arena_format(session,
+                     "{\n  \"version\": \"%s\",\n  \"verified\": %s,\n  \"dry_run\": "
+                     "%s,\n",
+                     MO_VERSION, report->verified ? "true" : "false",
+                     report->dry_run ? "true" : "false"));
+    put_totals(&json, report);
+    put_rounds(&json, report);
+    put_helpers(&json, report);
+    put_refusals(&json, report);
+    put_units(&json, report);
+    put(&json, "\n}\n");
+    return buffer_bytes(&json.text);
+}
