@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All FDEs of an object: walk the sections, let libdwarf read the sound records, run
+ * the instructions, sort by place.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct reader {
+    struct arena *arena;
+    const struct object *object;
+    array_of(struct walk) walks;
+    uint32_t entry_count, cie_count, fde_count;
+};
+
+/* --- gathering
+ * ------------------------------------------------------------------------ */
+
+static bool walk_all(struct reader *reader, struct error *err)
+{
+    const struct object *object = reader->object;
+    for (uint32_t i = 1; i < object->section_count; i++) {
+        struct walk walk;
+        if (!section_is_frame(&object->sections[i]))
+            continue;
+        if (!walk_section(reader->arena, object, i, &walk, err))
+            return false;
+        array_push(reader->arena, &reader->walks, walk);
+        reader->cie_count += walk.cie_count;
+        reader->fde_count += walk.fde_count;
+    }
+    return true;
+}
+
+/* The records that are sound, in file order. */
+static struct entry *gather_entries(struct reader *reader)
+{
+    struct entry *entries = arena_new_array(reader->arena, struct entry,
+                                            reader->cie_count + reader->fde_count);
+    for (uint32_t w = 0; w < reader->walks.count; w++) {
+        const struct walk *walk = &reader->walks.items[w];
+        for (uint32_t i = 0; i < walk->record_count; i++) {
+            const struct record *record = &walk->records[i];
+            if (record->refusal != REFUSAL_NONE)
+                continue;
+            struct entry entry = {.walk = walk, .record = record};
+            if (!record->is_cie)
+                entry.target = fde_target(reader->object, walk, record);
+            entries[reader->entry_count++] = entry;
+        }
+    }
+    return entries;
+}
+
+/* --- making values
+ * -------------------------------------------------------------------- */
+
+static bool lsda_present(const struct object *object, const struct walk *walk,
+                         const struct record *record)
+{
+    if (!record->lsda)
+        return false;
+    const struct section *section = &object->sections[walk->section];
+    for (uint32_t i = 0; i < record->reloc_count; i++)
+        if (section->relocs[record->reloc + i].offset == record->lsda)
+            return true;
+    return load_le(section->data.at + record->lsda,
+                   lsda_size(&walk->cies[record->cie]));
+}
+
+static void make_cie(struct row_table *rows, uint16_t machine,
+                     const struct entry *entry, struct cie *cie)
+{
+    if (!entry) /* the walk has refused it */
+        return;
+    cie->refusal = entry->agreed ? machine_run_cie(rows, machine, cie, entry->program)
+                                 : REFUSAL_BAD_FRAME;
+}
+
+/* Length, and whether it is a place in the code section. */
+static bool set_range(const struct object *object, const struct entry *entry,
+                      struct fde *fde)
+{
+    uint64_t room = UINT32_MAX - 1 - fde->start;
+    if (fde->code_section != NO_INDEX)
+        room = object->sections[fde->code_section].data.size - fde->start;
+    fde->length = (uint32_t)(entry->range < room ? entry->range : room);
+    return entry->range <= room && entry->target.understood;
+}
+
+/* `entry` is NULL when the walk has refused the record. */
+static void make_fde(struct reader *reader, struct row_table *rows,
+                     const struct walk *walk, const struct record *record,
+                     const struct entry *entry, struct fde *fde)
+{
+    const struct object *object = reader->object;
+    const struct cie *cies = walk->cies;
+    const struct cie *cie = &cies[record->cie];
+    struct target_place target =
+        entry ? entry->target : fde_target(object, walk, record);
+    fde->section = walk->section;
+    fde->offset = record->offset;
+    fde->code_section = target.section;
+    fde->start = target.offset;
+    fde->refusal = REFUSAL_BAD_FRAME;
+    if (!entry || !entry->agreed)
+        return;
+    fde->has_lsda = lsda_present(object, walk, record);
+    if (set_range(object, entry, fde) && cie->refusal == REFUSAL_NONE)
+        fde->refusal = machine_run_fde(reader->arena, rows, object->machine, cie,
+                                       entry->program, fde);
+}
+
+/* --- order
+ * ---------------------------------------------------------------------------- */
+
+static int compare_u32(uint32_t a, uint32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int fde_compare(const void *left, const void *right)
+{
+    const struct fde *a = left, *b = right;
+    int order = compare_u32(a->code_section, b->code_section);
+    if (!order)
+        order = compare_u32(a->start, b->start);
+    if (!order)
+        order = compare_u32(a->section, b->section);
+    return order ? order : compare_u32(a->offset, b->offset);
+}
+
+/* FDEs that overlap contradict each other, and searching by place relies on there being
+ * none: refused. */
+static void refuse_overlaps(struct fde *fdes, uint32_t count)
+{
+    uint32_t reaching = 0; /* the one that reaches farthest in the current section */
+    for (uint32_t i = 1; i < count && fdes[i].code_section != NO_INDEX; i++) {
+        struct fde *before = &fdes[reaching];
+        uint64_t end = (uint64_t)before->start + before->length;
+        bool same = before->code_section == fdes[i].code_section;
+        if (same && fdes[i].start < end) {
+            before->refusal = fdes[i].refusal = REFUSAL_BAD_FRAME;
+            before->change_count = fdes[i].change_count = 0;
+        }
+        if (!same || (uint64_t)fdes[i].start + fdes[i].length >= end)
+            reaching = i;
+    }
+}
+
+bool frames_read(struct arena *arena, const struct object *object,
+                 struct row_table *rows, struct frames *out, struct error *err)
+{
+    struct reader reader = {.arena = arena, .object = object};
+    if (!walk_all(&reader, err))
+        return false;
+    struct entry *entries = gather_entries(&reader);
+    image_read(arena, object, entries, reader.entry_count);
+
+    struct cie *cies = arena_new_array(arena, struct cie, reader.cie_count);
+    struct fde *fdes = arena_new_array(arena, struct fde, reader.fde_count);
+    uint32_t cie_count = 0, fde_count = 0, entry_at = 0;
+    for (uint32_t w = 0; w < reader.walks.count; w++) {
+        struct walk walk = reader.walks.items[w];
+        uint32_t base = cie_count;
+        walk.cies = &cies[base]; /* those that know their rows */
+        for (uint32_t i = 0; i < walk.record_count; i++) {
+            const struct record *record = &walk.records[i];
+            const struct entry *entry =
+                record->refusal == REFUSAL_NONE ? &entries[entry_at++] : NULL;
+            if (record->is_cie) {
+                cies[cie_count] = reader.walks.items[w].cies[record->cie];
+                make_cie(rows, object->machine, entry, &cies[cie_count++]);
+            } else {
+                make_fde(&reader, rows, &walk, record, entry, &fdes[fde_count]);
+                fdes[fde_count++].cie = base + record->cie;
+            }
+        }
+    }
+    assert(entry_at == reader.entry_count && fde_count == reader.fde_count);
+    qsort(fdes, fde_count, sizeof *fdes, fde_compare);
+    refuse_overlaps(fdes, fde_count);
+    *out = (struct frames){cies, cie_count, fdes, fde_count};
+    return true;
+}
+
+/* --- asking
+ * --------------------------------------------------------------------------- */
+
+/* A place inside the code; an FDE of unknown length counts where it starts. */
+static bool fde_touches(const struct fde *fde, uint64_t start, uint64_t end)
+{
+    uint64_t length = fde->length ? fde->length : 1;
+    return fde->start < end && fde->start + length > start;
+}
+
+uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_t start,
+                     uint32_t end, uint32_t *first)
+{
+    struct fde key = {.code_section = code_section, .start = start};
+    uint32_t low = 0, high = frames->fde_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fde_compare(&frames->fdes[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low && frames->fdes[low - 1].code_section == code_section &&
+           fde_touches(&frames->fdes[low - 1], start, end))
+        low--;
+    *first = low;
+    uint32_t count = 0;
+    while (low + count < frames->fde_count &&
+           frames->fdes[low + count].code_section == code_section &&
+           fde_touches(&frames->fdes[low + count], start, end))
+        count++;
+    return count;
+}
+
+uint32_t fde_row_at(const struct fde *fde, uint32_t offset)
+{
+    uint32_t low = 0, high = fde->change_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fde->changes[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? fde->changes[low - 1].row : ROW_NONE;
+}

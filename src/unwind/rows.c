@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Interned rows. A row is written in a canonical form (fixed words, then the rules in
+ * their order, then the expressions), and that form is interned: equal rows have equal
+ * forms, because rules are sorted, unspecified columns are never listed, and fields
+ * that do not count are zero.
+ */
+#include "internal.h"
+
+#include "mo/table.h"
+
+#include <assert.h>
+#include <elf.h>
+
+struct row_table {
+    struct arena *arena;
+    struct table *forms;
+    array_of(struct row) rows; /* by number */
+    struct buffer form;        /* of the row that is being interned */
+};
+
+struct row_table *row_table_new(struct arena *arena)
+{
+    struct row_table *table = arena_new_one(arena, struct row_table);
+    table->arena = arena;
+    table->forms = table_new(arena);
+    table->form = buffer_new(arena);
+    return table;
+}
+
+/* Words in the machine's own byte order: a form never leaves the process. */
+static void put_form(struct buffer *form, const struct row *row)
+{
+    bool expression = row->cfa_is_expression;
+    uint64_t head[] = {
+        (uint64_t)row->rule_count << 2 | (uint64_t)row->ra_signed << 1 | expression,
+        expression ? row->cfa_expression.size : row->cfa_register,
+        expression ? 0 : (uint64_t)row->cfa_offset,
+        row->args_size,
+    };
+    form->size = 0;
+    buffer_put(form, head, sizeof head);
+    for (uint32_t i = 0; i < row->rule_count; i++) {
+        const struct rule *rule = &row->rules[i];
+        assert(rule->kind != RULE_UNSPECIFIED);
+        assert(i == 0 || row->rules[i - 1].column < rule->column);
+        uint64_t words[] = {(uint64_t)rule->column << 32 | rule->kind,
+                            (uint64_t)rule->value, rule->expression.size};
+        buffer_put(form, words, sizeof words);
+    }
+    if (expression)
+        buffer_put(form, row->cfa_expression.at, row->cfa_expression.size);
+    for (uint32_t i = 0; i < row->rule_count; i++)
+        buffer_put(form, row->rules[i].expression.at, row->rules[i].expression.size);
+}
+
+static struct bytes copy_bytes(struct arena *arena, struct bytes bytes)
+{
+    if (!bytes.size)
+        return (struct bytes){0};
+    return (struct bytes){arena_copy(arena, bytes.at, bytes.size), bytes.size};
+}
+
+static struct row copy_row(struct arena *arena, const struct row *row)
+{
+    struct row copy = *row;
+    struct rule *rules = arena_new_array(arena, struct rule, row->rule_count);
+    for (uint32_t i = 0; i < row->rule_count; i++) {
+        rules[i] = row->rules[i];
+        rules[i].expression = copy_bytes(arena, row->rules[i].expression);
+    }
+    copy.rules = rules;
+    copy.cfa_expression = copy_bytes(arena, row->cfa_expression);
+    if (copy.cfa_is_expression) {
+        copy.cfa_register = 0;
+        copy.cfa_offset = 0;
+    } else {
+        copy.cfa_expression = (struct bytes){0};
+    }
+    return copy;
+}
+
+uint32_t row_intern(struct row_table *table, const struct row *row)
+{
+    put_form(&table->form, row);
+    uint32_t number = table_intern(table->forms, table->form.at, table->form.size);
+    if (number == table->rows.count)
+        array_push(table->arena, &table->rows, copy_row(table->arena, row));
+    return number;
+}
+
+const struct row *row_get(const struct row_table *table, uint32_t row)
+{
+    assert(row < table->rows.count);
+    return &table->rows.items[row];
+}
+
+const struct rule *row_rule(const struct row *row, uint32_t column)
+{
+    for (uint32_t i = 0; i < row->rule_count; i++)
+        if (row->rules[i].column == column)
+            return &row->rules[i];
+    return NULL;
+}
+
+struct cie helper_cie(struct row_table *rows, uint16_t machine)
+{
+    bool arm = machine == EM_AARCH64;
+    return (struct cie){.section = NO_INDEX,
+                        .code_align = arm ? 4 : 1,
+                        .data_align = -8,
+                        .return_column = arm ? 30 : 16,
+                        .augmented = true,
+                        .fde_encoding = PE_PCREL | PE_SDATA4,
+                        .lsda_encoding = PE_OMIT,
+                        .personality_encoding = PE_OMIT,
+                        .initial_row = row_at_entry(rows, machine)};
+}
+
+uint32_t row_at_entry(struct row_table *rows, uint16_t machine)
+{
+    static const struct rule pushed = {
+        16, RULE_OFFSET, -8, {NULL, 0}
+    };
+    struct row arm = {.cfa_register = 31}; /* sp; the return address is in x30 */
+    struct row x86 = {.cfa_register = 7,
+                      .cfa_offset = 8,
+                      .rules = &pushed,
+                      .rule_count = 1}; /* rsp */
+    return row_intern(rows, machine == EM_AARCH64 ? &arm : &x86);
+}
