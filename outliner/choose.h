@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the choice: program -> tokens -> candidates -> plan. The rooms, in the
+ * order in which they are walked through:
+ *
+ *   key.c         what an instruction is, apart from where it stands; why it must stay
+ *   tokens.c      the program as one string
+ *   facts.c       per instruction: row, function, what breaks a call
+ *   forms.c       may this occurrence be a site, and in which form
+ *   cost.c        what that is worth
+ *   candidates.c  repeats -> payloads with sites, priced
+ *   plan.c        the best of them, disjoint
+ */
+#ifndef MO_OUTLINER_CHOOSE_H
+#define MO_OUTLINER_CHOOSE_H
+
+#include "mo/array.h"
+#include "mo/plan.h"
+#include "mo/suffixtree.h"
+#include "mo/table.h"
+
+static inline bool bit_get(const uint8_t *bits, uint32_t at)
+{
+    return (bits[at / 8] >> (at % 8) & 1) != 0;
+}
+
+static inline void bit_set(uint8_t *bits, uint32_t at)
+{
+    bits[at / 8] = (uint8_t)(bits[at / 8] | 1u << (at % 8));
+}
+
+/* --- key.c
+ * -------------------------------------------------------------------------------- */
+
+enum key_mode {
+    KEY_EXACT,  /* equal keys: interchangeable instructions of this program */
+    KEY_STABLE, /* the same in every build: no indices, so not quite as sharp */
+};
+
+/* REFUSAL_NONE, or why the instruction must stay where it is. */
+enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);
+
+/* The same, and if there is no refusal: appends the key, and says how many bytes the
+ * instruction takes in a helper. */
+enum refusal insn_key(const struct program *program, uint32_t code, uint32_t insn,
+                      enum key_mode mode, struct buffer *key, uint8_t *size);
+
+/* Must not be parted from the next instruction. */
+bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
+
+/* --- facts.c
+ * ------------------------------------------------------------------------------ */
+
+/* Answers that are asked for every occurrence of every repeat. By instruction index. */
+struct facts {
+    const struct program *program;
+    const struct tokens *tokens;
+    const struct plan_options *options;
+    const uint32_t *function;
+    const uint32_t *row;      /* number in the row_table, or ROW_NONE */
+    const uint32_t *row_end;  /* first instruction behind it of the same function with
+                                 another row; the function's end if there is none */
+    const uint32_t *call_end; /* first instruction from here on that a called payload
+                                 cannot hold; the block's end if there is none */
+    const uint8_t *glued;     /* a bit each */
+    uint32_t veneer_live;     /* trait that forbids every form, or 0 */
+};
+
+void facts_make(struct arena *arena, const struct program *program,
+                const struct tokens *tokens, const struct plan_options *options,
+                struct facts *out);
+
+/* The instruction behind a payload, or NO_INDEX when the function ends there. */
+uint32_t facts_behind(const struct facts *facts, uint32_t insn, uint32_t length);
+
+/* Section bytes of `length` instructions. */
+uint32_t facts_bytes(const struct facts *facts, uint32_t insn, uint32_t length);
+
+/* --- forms.c
+ * ------------------------------------------------------------------------------ */
+
+enum payload_kind { PAYLOAD_PLAIN, PAYLOAD_THUNK, PAYLOAD_TAIL };
+
+/* A sequence as a helper's body, judged by its instructions alone. */
+struct payload {
+    uint32_t insn, length; /* one occurrence, instructions */
+    enum payload_kind kind;
+    bool uses_sp;     /* addresses memory through SP, or copies it */
+    bool indirect;    /* thunk: the last call goes through a register */
+    uint64_t touched; /* registers read or written */
+    uint64_t written;
+    /* Bytes of the helper with SP as a call leaves it, and with the link register on
+     * the stack, too; 0: some operand cannot be shifted that far. */
+    uint32_t size, stack_size;
+};
+
+/* False: no helper of this kind. `size` is the unshifted size of the instructions. */
+bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
+                  uint32_t size, enum payload_kind kind, struct payload *out);
+
+/* The last instruction is a call that a jump can stand in for. */
+bool thunk_ends_at(const struct facts *facts, uint32_t insn);
+/* The last instruction leaves the function for good. */
+bool tail_ends_at(const struct facts *facts, uint32_t insn);
+
+/* The occurrence at `insn` may be a site of the payload; fills its form. */
+bool site_make(const struct facts *facts, const struct payload *payload, uint32_t insn,
+               struct site *out);
+
+/* Tails can share a helper only when every instruction has the same row in all of them:
+ * occurrences with equal keys. */
+uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length);
+bool tail_rows_equal(const struct facts *facts, uint32_t a, uint32_t b,
+                     uint32_t length);
+
+/* --- cost.c
+ * ------------------------------------------------------------------------------- */
+
+/* Loaded bytes that a site saves, its share of the helper not counted. */
+int64_t cost_site(const struct facts *facts, const struct payload *payload,
+                  const struct site *site);
+/* Code bytes of the helper, and all that it takes, for sites like this one. */
+uint32_t cost_body(const struct payload *payload, const struct site *site);
+int64_t cost_helper(const struct facts *facts, const struct payload *payload,
+                    const struct site *site);
+
+/* --- candidates.c
+ * ------------------------------------------------------------------------- */
+
+/* A payload with disjoint sites, all of which could be taken. */
+struct candidate {
+    struct payload payload;
+    struct site *sites; /* sorted by instruction */
+    uint32_t site_count;
+    int64_t saving;   /* bytes, all sites taken */
+    uint64_t covered; /* bytes of code that the sites replace */
+};
+
+struct candidates {
+    struct candidate *items;
+    uint32_t count, capacity;
+};
+
+/* Everything that saves at least `options.minimum_saving` by itself. */
+void candidates_make(struct arena *arena, const struct facts *facts,
+                     struct candidates *out);
+
+/* Fills saving and covered from the sites that are left. */
+void candidate_price(const struct facts *facts, struct candidate *candidate);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an instruction is, apart from where it stands: a string of bytes that two
+ * instructions share exactly when one may stand in for the other in a helper; and the
+ * reasons for which an instruction may not be moved at all.
+ *
+ * The string holds the instruction in its canonical form, the fields that the linker
+ * fills cleared, and for each of those fields the relocation and what it refers to.
+ * Referents are compared by what they mean after linking, not by how this object spells
+ * them:
+ *
+ *   global or undefined symbol       its name: one symbol in the linked program
+ *   mergeable string or constant     its contents, so that units can share
+ *   any other place in the object    the place; only equal within one object
+ *
+ * A branch that the assembler resolved is described as the relocation that a helper
+ * will need for it, so that `bl f` is the same with and without one.
+ *
+ * Contents are no referent for half a reference. `adrp` and `add :lo12:` must mean the
+ * same copy of a string, and whether the linker merges two copies is its business; so
+ * the halves are compared by contents only where they stand side by side and the second
+ * overwrites what the first made, and such a pair is glued: no payload has just one
+ * half.
+ */
+#include "outliner/choose.h"
+
+#include <elf.h>
+#include <string.h>
+
+struct view {
+    const struct program *program;
+    const struct object *object;
+    const struct section *section;
+    uint32_t code; /* code index */
+    const struct insn *insn;
+    uint32_t index; /* instruction index */
+};
+
+static struct view view_of(const struct program *program, uint32_t code, uint32_t insn)
+{
+    return (struct view){
+        .program = program,
+        .object = program_object(program, code),
+        .section = program_section(program, code),
+        .code = code,
+        .insn = &program->insns[insn],
+        .index = insn,
+    };
+}
+
+static const uint8_t *bytes_of(const struct view *view)
+{
+    return view->section->data.at + view->insn->offset;
+}
+
+/* --- referents
+ * ------------------------------------------------------------------------- */
+
+static uint32_t bits_of(uint64_t mask)
+{
+    uint32_t count = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        count++;
+    }
+    return count;
+}
+
+static struct referent referent_of(const struct view *view, const struct reloc *reloc)
+{
+    const struct target *target = view->program->target;
+    const struct reloc_kind *kind = target->reloc_kind(reloc->type);
+    bool biased = kind->kind == RELOC_PC || kind->kind == RELOC_CALL;
+    uint8_t bias = biased ? target->reloc_bias(view->insn, reloc->offset) : 0;
+    return program_referent(view->object, reloc, bias);
+}
+
+/* Positions in code move, so a helper may refer only to those that have a name of their
+ * own: starts of functions. Frozen sections keep every position. */
+static bool stays_found(const struct view *view, uint32_t section, int64_t offset)
+{
+    const struct program *program = view->program;
+    uint32_t object = program->code[view->code].object;
+    uint32_t code = program_code_of(program, object, section);
+    if (code == NO_INDEX || program->code[code].refusal != REFUSAL_NONE) {
+        return true;
+    }
+    if (offset < 0 || offset > UINT32_MAX) {
+        return false;
+    }
+    uint32_t function = program_function_at(program, code, (uint32_t)offset);
+    return function != NO_INDEX && program->functions[function].start == offset;
+}
+
+static bool is_mergeable(const struct section *section)
+{
+    return (section->flags & SHF_MERGE) != 0 && section->data.at != NULL;
+}
+
+/* The mergeable contents at an offset, terminator included; size 0 if there are none.
+ */
+static struct bytes contents_at(const struct section *section, int64_t offset)
+{
+    uint64_t size = section->data.size;
+    uint64_t unit = section->entry_size != 0 ? section->entry_size : 1;
+    if (offset < 0 || (uint64_t)offset >= size || unit > size - (uint64_t)offset) {
+        return (struct bytes){0};
+    }
+    const uint8_t *at = section->data.at + offset;
+    if ((section->flags & SHF_STRINGS) == 0) {
+        bool whole = (uint64_t)offset % unit == 0;
+        return whole ? (struct bytes){at, unit} : (struct bytes){0};
+    }
+    uint64_t left = size - (uint64_t)offset;
+    for (uint64_t end = 0; unit <= left - end; end += unit) {
+        uint64_t zeros = 0;
+        while (zeros < unit && at[end + zeros] == 0) {
+            zeros++;
+        }
+        if (zeros == unit) {
+            return (struct bytes){at, end + unit};
+        }
+    }
+    return (struct bytes){0};
+}
+
+static bool is_local(const struct object *object, const struct reloc *reloc)
+{
+    return reloc->symbol != 0 && symbol_is_local(&object->symbols[reloc->symbol]);
+}
+
+/* (program_relocs() would look for the section again.) */
+static uint32_t relocs_of(const struct view *view, uint32_t *first)
+{
+    const struct section *section = view->section;
+    uint64_t end = (uint64_t)view->insn->offset + view->insn->length;
+    uint32_t count = 0;
+    *first = 0;
+    if ((view->insn->traits & INSN_RELOCATED) != 0) {
+        *first = section_reloc_at(section, view->insn->offset);
+        while (*first + count < section->reloc_count &&
+               section->relocs[*first + count].offset < end) {
+            count++;
+        }
+    }
+    return count;
+}
+
+static const struct reloc *only_reloc(const struct view *view)
+{
+    uint32_t first;
+    return relocs_of(view, &first) == 1 ? &view->section->relocs[first] : NULL;
+}
+
+/* The instruction makes the page of a mergeable thing and the next one, which
+ * overwrites the same register, adds the rest: together they refer to the contents. */
+static bool is_contents_pair(const struct program *program, uint32_t code,
+                             uint32_t insn)
+{
+    struct view page = view_of(program, code, insn);
+    struct view low = view_of(program, code, insn + 1);
+    const struct reloc *page_reloc = only_reloc(&page);
+    const struct reloc *low_reloc = only_reloc(&low);
+    if (page_reloc == NULL || low_reloc == NULL || page.insn->defs == 0 ||
+        page.insn->defs != low.insn->defs || page_reloc->symbol != low_reloc->symbol ||
+        page_reloc->addend != low_reloc->addend || !is_local(page.object, page_reloc)) {
+        return false;
+    }
+    const struct reloc_kind *first = program->target->reloc_kind(page_reloc->type);
+    const struct reloc_kind *second = program->target->reloc_kind(low_reloc->type);
+    if (first == NULL || second == NULL || first->kind != RELOC_PAGE ||
+        second->kind != RELOC_ABSOLUTE) {
+        return false;
+    }
+    struct referent referent = program_referent(page.object, page_reloc, 0);
+    return referent.local && is_mergeable(&page.object->sections[referent.section]) &&
+           contents_at(&page.object->sections[referent.section], referent.offset).size >
+               0;
+}
+
+static bool is_pair_head(const struct program *program, uint32_t code, uint32_t insn)
+{
+    return insn + 1 < program->insn_count &&
+           (program->insns[insn + 1].traits & INSN_LEADER) == 0 &&
+           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
+           is_contents_pair(program, code, insn);
+}
+
+static bool is_pair_tail(const struct program *program, uint32_t code, uint32_t insn)
+{
+    return insn > 0 && (program->insns[insn].traits & INSN_LEADER) == 0 &&
+           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
+           is_contents_pair(program, code, insn - 1);
+}
+
+bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn)
+{
+    return (program->insns[insn].traits & INSN_GLUED) != 0 ||
+           is_pair_head(program, code, insn);
+}
+
+/* --- reasons to stay
+ * --------------------------------------------------------------------- */
+
+static enum refusal refuse_reloc(const struct view *view, const struct reloc *reloc)
+{
+    const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
+    if (kind == NULL || kind->kind == RELOC_UNKNOWN || kind->kind == RELOC_BRANCH) {
+        return REFUSAL_INSN_RELOC;
+    }
+    if (kind->kind == RELOC_TLS_ATOM) {
+        return REFUSAL_INSN_TLS;
+    }
+    bool glued = (view->insn->traits & INSN_GLUED) != 0;
+    bool follows = (view->insn->traits & INSN_LEADER) == 0 && view->index > 0 &&
+                   (view->insn[-1].traits & INSN_GLUED) != 0;
+    if ((kind->kind == RELOC_GOT_PAGE && !glued) ||
+        (kind->kind == RELOC_GOT_LOW && !follows)) {
+        return REFUSAL_INSN_PARTED;
+    }
+    /* Fields of 21 bits and less (adr, literal loads) may not reach from a helper; adrp
+     * has 21, too, but counts pages. */
+    uint32_t bits = bits_of(kind->mask);
+    if ((kind->kind == RELOC_PC && bits < 26) ||
+        ((view->insn->traits & INSN_PC_RELATIVE) != 0 && bits < 21)) {
+        return REFUSAL_INSN_RELOC;
+    }
+    struct referent referent = referent_of(view, reloc);
+    if (!referent.local) {
+        return REFUSAL_NONE;
+    }
+    if (view->object->sections[referent.section].group != NO_INDEX) {
+        return REFUSAL_INSN_RELOC; /* gone when the linker drops this copy */
+    }
+    return stays_found(view, referent.section, referent.offset) ? REFUSAL_NONE
+                                                                : REFUSAL_INSN_LOCAL;
+}
+
+/* Some relocation accounts for the PC-relative field. */
+static bool is_pc_class(uint8_t kind)
+{
+    return kind != RELOC_NONE && kind != RELOC_ABSOLUTE && kind != RELOC_SIZE &&
+           kind != RELOC_GOT_LOW;
+}
+
+static enum refusal refuse_resolved(const struct view *view)
+{
+    const struct program *program = view->program;
+    const struct insn *insn = view->insn;
+    struct code_bytes code;
+    if (insn->target == NO_INDEX ||
+        !stays_found(view, program->code[view->code].section, insn->target)) {
+        return REFUSAL_INSN_LOCAL;
+    }
+    bool grouped = view->section->group != NO_INDEX;
+    bool other_relocs = (insn->traits & INSN_RELOCATED) != 0;
+    if (grouped || other_relocs ||
+        !program->target->relocatable(bytes_of(view), insn->length, &code)) {
+        return REFUSAL_INSN_RELOC;
+    }
+    return REFUSAL_NONE;
+}
+
+/* A jump within the function, or to its start (a loop, as far as we can tell). */
+static bool jumps_inside(const struct view *view)
+{
+    if (view->insn->flow == FLOW_BRANCH || view->insn->flow == FLOW_STOP) {
+        return true;
+    }
+    if (view->insn->flow != FLOW_JUMP || view->insn->target == NO_INDEX) {
+        return false;
+    }
+    uint32_t own = program_function_of_insn(view->program, view->index);
+    const struct function *function = &view->program->functions[own];
+    return view->insn->target >= function->start && view->insn->target < function->end;
+}
+
+static enum refusal refuse(const struct view *view)
+{
+    uint32_t traits = view->insn->traits;
+    if ((traits & (INSN_PINNED | INSN_MARKER | INSN_EXCLUSIVE | INSN_NOP)) != 0) {
+        return REFUSAL_INSN_PINNED;
+    }
+    if ((traits & INSN_FORBIDDEN) != 0) {
+        return REFUSAL_INSN_TWICE;
+    }
+    if (jumps_inside(view)) {
+        return REFUSAL_INSN_LOCAL;
+    }
+    uint32_t first;
+    uint32_t count = relocs_of(view, &first);
+    bool explained = (traits & INSN_PC_RELATIVE) == 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct reloc *reloc = &view->section->relocs[i];
+        enum refusal refusal = refuse_reloc(view, reloc);
+        if (refusal != REFUSAL_NONE) {
+            return refusal;
+        }
+        explained |= is_pc_class(view->program->target->reloc_kind(reloc->type)->kind);
+    }
+    return explained ? REFUSAL_NONE : refuse_resolved(view);
+}
+
+enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn)
+{
+    struct view view = view_of(program, code, insn);
+    return refuse(&view);
+}
+
+/* --- the string
+ * ------------------------------------------------------------------------- */
+
+static void put_place(const struct view *view, uint32_t section, int64_t offset,
+                      enum key_mode mode, struct buffer *key)
+{
+    buffer_u8(key, 'p');
+    if (mode == KEY_STABLE) {
+        buffer_string(key, view->object->sections[section].name);
+    } else {
+        buffer_u32(key, view->program->code[view->code].object);
+        buffer_u32(key, section);
+    }
+    buffer_u64(key, (uint64_t)offset);
+}
+
+/* Contents, if this relocation may be compared by them; else false. */
+static bool put_contents(const struct view *view, const struct reloc *reloc,
+                         const struct referent *referent, struct buffer *key)
+{
+    const struct section *section = &view->object->sections[referent->section];
+    if (!is_mergeable(section)) {
+        return false;
+    }
+    const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
+    bool whole = (kind->kind == RELOC_PC || kind->kind == RELOC_ABSOLUTE) &&
+                 bits_of(kind->mask) >= 32;
+    struct bytes contents = contents_at(section, referent->offset);
+    if (contents.size == 0 ||
+        !(whole || is_pair_head(view->program, view->code, view->index) ||
+          is_pair_tail(view->program, view->code, view->index))) {
+        return false;
+    }
+    buffer_u8(key, 'c');
+    buffer_u64(key, section->flags);
+    buffer_u64(key, section->entry_size);
+    buffer_u64(key, section->align);
+    buffer_u64(key, contents.size);
+    buffer_put(key, contents.at, contents.size);
+    return true;
+}
+
+static void put_referent(const struct view *view, const struct reloc *reloc,
+                         enum key_mode mode, struct buffer *key)
+{
+    const struct symbol *symbol = &view->object->symbols[reloc->symbol];
+    struct referent referent = referent_of(view, reloc);
+    if (referent.local) {
+        if (!put_contents(view, reloc, &referent, key)) {
+            put_place(view, referent.section, referent.offset, mode, key);
+            buffer_u8(key, symbol->type == STT_GNU_IFUNC);
+        }
+        return;
+    }
+    bool local = is_local(view->object, reloc); /* absolute, usually */
+    buffer_u8(key, local ? 'l' : 'g');
+    if (local && mode == KEY_EXACT) {
+        buffer_u32(key, view->program->code[view->code].object);
+        buffer_u32(key, reloc->symbol);
+    }
+    buffer_string(key, reloc->symbol != 0 ? symbol->name : "");
+    buffer_u64(key, (uint64_t)referent.addend);
+}
+
+static void put_relocs(const struct view *view, struct code_bytes *code,
+                       enum key_mode mode, struct buffer *key)
+{
+    uint32_t first;
+    uint32_t count = relocs_of(view, &first);
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct reloc *reloc = &view->section->relocs[i];
+        const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
+        if (kind->kind == RELOC_NONE) {
+            continue;
+        }
+        uint32_t at = (uint32_t)(reloc->offset - view->insn->offset);
+        uint64_t word = load_le(code->bytes + at, kind->size);
+        store_le(code->bytes + at, kind->size, word & ~kind->mask);
+        buffer_u8(key, (uint8_t)at);
+        buffer_u32(key, reloc->type);
+        put_referent(view, reloc, mode, key);
+    }
+}
+
+/* Sections of a special name keep to themselves: their code may be copied, discarded
+ * after start-up, or placed in memory of its own. */
+static bool is_plain_text(const char *name)
+{
+    return strncmp(name, ".text", 5) == 0 && (name[5] == '\0' || name[5] == '.');
+}
+
+enum refusal insn_key(const struct program *program, uint32_t code, uint32_t insn,
+                      enum key_mode mode, struct buffer *key, uint8_t *size)
+{
+    struct view view = view_of(program, code, insn);
+    enum refusal refusal = refuse(&view);
+    if (refusal != REFUSAL_NONE) {
+        return refusal;
+    }
+    const struct target *target = program->target;
+    const uint8_t *bytes = bytes_of(&view);
+    uint8_t length = view.insn->length;
+    bool relocated = (view.insn->traits & INSN_RELOCATED) != 0;
+    bool resolved = !relocated && (view.insn->traits & INSN_PC_RELATIVE) != 0;
+    struct code_bytes form = {0};
+    bool known = resolved ? target->relocatable(bytes, length, &form)
+                          : target->canonical(bytes, length, &form);
+    if (!known || (relocated && form.length != length)) {
+        return REFUSAL_INSN_RELOC;
+    }
+    if (relocated) {
+        put_relocs(&view, &form, mode, key);
+    } else if (resolved) {
+        buffer_u8(key, form.reloc_offset);
+        buffer_u32(key, form.reloc_type);
+        put_place(&view, program->code[code].section, view.insn->target, mode, key);
+        buffer_u8(key, 0);
+    }
+    buffer_put(key, form.bytes, form.length);
+    buffer_u8(key, insn_is_glued(program, code, insn));
+    if (!is_plain_text(view.section->name)) {
+        buffer_string(key, view.section->name);
+    }
+    *size = form.length;
+    return REFUSAL_NONE;
+}
