@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { HELP_COLUMN = 24, HELP_WIDTH = 80 };
+enum { HELP_COLUMN = 25, HELP_WIDTH = 80 };
 
 static const char intro[] =
     "usage: mo-link [OPTIONS] INPUT... -o PATH\n"
