@@ -1,0 +1,79 @@
+#!/bin/sh
+# Real objects to try things on: Debian's static archives for both machines, and sources.
+# Usage: corpora.sh DIRECTORY [archives|sources]...
+#
+# Everything lands in DIRECTORY (amd64/ and arm64/ as unpacked packages, src/ as unpacked
+# source packages); apt keeps its state there too, so that the system stays as it is.
+# What is there already is not fetched again.
+set -eu
+root=$1
+shift
+mkdir -p "$root"
+root=$(cd "$root" && pwd)
+
+archives="libc6-dev libstdc++-12-dev libgcc-12-dev libsqlite3-dev liblua5.4-dev zlib1g-dev
+          libssl-dev libgmp-dev"
+sources="lua5.4 zlib mbedtls sqlite3"
+
+# An apt of our own for one architecture: the system's sources, with deb-src.
+apt() {
+    arch=$1
+    shift
+    state=$root/apt/$arch
+    if [ ! -d "$state" ]; then
+        mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/parts"
+        for list in /etc/apt/sources.list.d/debian.sources; do
+            [ -f "$list" ] && sed 's/^Types:.*/Types: deb deb-src/' "$list" \
+                >"$state/parts/debian.sources"
+        done
+        : >"$state/status"
+        if [ -s /etc/apt/sources.list ]; then
+            sed -n 's/^deb \(.*\)/deb \1\ndeb-src \1/p' /etc/apt/sources.list \
+                >"$state/sources.list"
+        else
+            : >"$state/sources.list"
+        fi
+        apt_with "$arch" update -qq
+    fi
+    apt_with "$arch" "$@"
+}
+
+apt_with() {
+    arch=$1
+    shift
+    state=$root/apt/$arch
+    apt-get -o APT::Architecture="$arch" -o APT::Architectures="$arch" \
+        -o APT::Sandbox::User=root \
+        -o Dir::State="$state" -o Dir::State::lists="$state/lists" \
+        -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache" \
+        -o Dir::Etc::sourcelist="$state/sources.list" \
+        -o Dir::Etc::sourceparts="$state/parts" "$@"
+}
+
+fetch_archives() {
+    for arch in amd64 arm64; do
+        for package in $archives; do
+            [ -f "$root/$arch/.$package" ] && continue
+            mkdir -p "$root/$arch" "$root/deb"
+            (cd "$root/deb" && rm -f "$package"_*_"$arch".deb &&
+                apt "$arch" download -qq "$package")
+            dpkg -x "$root/deb/$package"_*_"$arch".deb "$root/$arch"
+            : >"$root/$arch/.$package"
+        done
+    done
+}
+
+fetch_sources() {
+    mkdir -p "$root/src"
+    for package in $sources; do
+        [ -f "$root/src/.$package" ] && continue
+        (cd "$root/src" && apt amd64 source -qq --no-check-certificate "$package" \
+            2>/dev/null >/dev/null || apt amd64 source -qq "$package" >/dev/null)
+        : >"$root/src/.$package"
+    done
+}
+
+[ $# -gt 0 ] || set -- archives
+for what in "$@"; do
+    "fetch_$what"
+done

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Installs Debian packages, those only that are missing. Usage: install.sh build|test
+set -eu
+build="gcc cmake make pkg-config libelf-dev libdwarf-dev libzydis-dev libxxhash-dev
+       libsqlite3-dev"
+test="$build check g++ clang-19 lld-19 llvm-19 libclang-rt-19-dev mold python3 elfutils
+      gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user csmith libcsmith-dev
+      libunicorn-dev valgrind dpkg-dev liblua5.4-dev zlib1g-dev libstdc++-12-dev
+      libc6-dev libssl-dev libgmp-dev"
+case "${1:-build}" in
+build) wanted=$build ;;
+test) wanted=$test ;;
+*) echo "usage: install.sh build|test" >&2; exit 2 ;;
+esac
+
+missing=""
+for package in $wanted; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+echo "installing:$missing"
+as_root=""
+[ "$(id -u)" = 0 ] || as_root=sudo
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -qq
+# shellcheck disable=SC2086
+$as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
