@@ -54,7 +54,7 @@ void dump_plan(FILE *out, const struct program *program, const struct plan *plan
     for (uint32_t i = 0; i < plan->helper_count; i++) {
         const struct helper *helper = &plan->helpers[i];
         fprintf(out,
-                "helper %016" PRIx64 " length %" PRIu32 " bytes %" PRIu32
+                "helper mo_outlined.%016" PRIx64 " length %" PRIu32 " bytes %" PRIu32
                 " sites %" PRIu32 " saving %" PRId64 "%s%s",
                 helper->hash, helper->length, helper->body_size, helper->site_count,
                 helper->saving, helper->tail ? " tail" : "",

@@ -141,7 +141,7 @@ static const char *reason_of(struct explainer *explainer, uint32_t index)
         const struct helper *helper =
             &explainer->plan->helpers[explainer->helpers[index]];
         return arena_format(explainer->stage,
-                            "outlined: %s, helper %016" PRIx64 " with %" PRIu32
+                            "outlined: %s, mo_outlined.%016" PRIx64 " with %" PRIu32
                             " sites",
                             form_name((enum form)explainer->forms[index]), helper->hash,
                             helper->site_count);
@@ -199,7 +199,7 @@ static void explain_function(FILE *out, struct explainer *explainer, uint32_t in
             section, function->why_offset);
 }
 
-/* A frozen section has no functions; the symbols tell whether one was meant. */
+/* A frozen section may have no functions; its symbols tell whether one was meant. */
 static uint32_t explain_frozen(FILE *out, const struct program *program,
                                const char *glob)
 {
@@ -234,7 +234,9 @@ void explain(FILE *out, const struct program *program, const struct tokens *toke
     find_sites(&explainer);
     uint32_t found = explain_frozen(out, program, glob);
     for (uint32_t i = 0; i < program->function_count; i++) {
-        if (fnmatch(glob, program_function_name(program, i), 0) != 0)
+        const struct code *code = &program->code[program->functions[i].code];
+        if (code->refusal != REFUSAL_NONE ||
+            fnmatch(glob, program_function_name(program, i), 0) != 0)
             continue;
         explain_function(out, &explainer, i);
         found++;

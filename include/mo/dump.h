@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What each stage made of the input, as text: for finding out why, and for the golden
- * tests. The text depends on the input alone: no addresses, no folders' order, no time.
+ * tests. The text depends on the inputs and their names alone: no addresses, no time.
  */
 #ifndef MO_DUMP_H
 #define MO_DUMP_H
