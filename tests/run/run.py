@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Outlined programs behave as before: build, outline, link, run, compare.
+
+usage: run.py --mo-link PATH [--corpora DIR] [--work DIR] [--only SUBSTRING] [SUITE]...
+
+Suites: fixtures (every program of fixtures/programs, by compilers, levels and flags),
+        archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
+        csmith (random programs; --count of them for each target and compiler).
+Every case compares standard output and exit code of the program before and after, linked
+with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
+"""
+import argparse
+import concurrent.futures
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.normpath(os.path.join(HERE, "..", "..", "fixtures"))
+
+GCC = {"x86_64": ["gcc"], "aarch64": ["aarch64-linux-gnu-gcc"]}
+CLANG = {"x86_64": ["clang-19"], "aarch64": ["clang-19", "--target=aarch64-linux-gnu"]}
+LEVELS = {"gcc": ["-O0", "-O1", "-O2", "-Os", "-O3"], "clang": ["-O0", "-O2", "-Oz"]}
+RUNNER = {"x86_64": [], "aarch64": ["qemu-aarch64", "-cpu", "max"]}
+DIRS = {"x86_64": ("amd64", "x86_64-linux-gnu"), "aarch64": ("arm64", "aarch64-linux-gnu")}
+FLAGS = {
+    "x86_64": [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"],
+               ["-fcf-protection"]],
+    "aarch64": [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"],
+                ["-mbranch-protection=standard"]],
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def call(command, timeout=120, **more):
+    """Runs a command; returns (exit code, standard output, standard error)."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=timeout, **more)
+    except subprocess.TimeoutExpired:
+        raise Failed("timeout: " + " ".join(command))
+    return done.returncode, done.stdout, done.stderr
+
+
+def must(command, **more):
+    code, out, err = call(command, **more)
+    if code != 0:
+        raise Failed("%s\n  exit %d: %s" % (" ".join(command), code,
+                                            err.decode(errors="replace")[:2000]))
+    return out
+
+
+def compiler(kind, target):
+    return (GCC if kind == "gcc" else CLANG)[target]
+
+
+def link(target, linker, objects, out, libraries, flags=()):
+    command = GCC[target] + ["-static"] + list(flags) + ["-o", out] + objects + libraries
+    if linker == "lld":
+        command += ["-fuse-ld=lld", "-B", LLD_DIR]
+    must(command)
+
+
+def run(target, program, arguments=(), timeout=60):
+    code, out, _ = call(RUNNER[target] + [program] + list(arguments), timeout=timeout)
+    return code, out
+
+
+def compare(case, target, before, after, arguments=()):
+    if before != after:
+        raise Failed("%s behaves differently: exit %d -> %d, output %s" % (
+            case, before[0], after[0],
+            "equal" if before[1] == after[1] else "differs"))
+
+
+def outline(args, objects, out, extra=()):
+    must([args.mo_link, "--outline", "--reruns=2"] + list(extra) + objects + ["-o", out])
+
+
+def check(args, case, target, folder, objects, inputs, libraries, arguments=(), flags=()):
+    """Links the objects before and after outlining `inputs`; compares runs."""
+    before = os.path.join(folder, "before")
+    link(target, "bfd", objects, before, libraries, flags)
+    expected = run(target, before, arguments)
+    out = os.path.join(folder, "out.o")
+    outline(args, inputs, out)
+    for linker in ("bfd", "lld"):
+        after = os.path.join(folder, "after-" + linker)
+        link(target, linker, [out], after, libraries, flags)
+        compare("%s (%s)" % (case, linker), target, expected,
+                run(target, after, arguments))
+
+
+def fixture_cases(args):
+    programs = sorted(os.listdir(os.path.join(FIXTURES, "programs")))
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for level, flags in itertools.product(LEVELS[kind], FLAGS[target]):
+            for program in programs:
+                name = "%s-%s%s%s-%s" % (target, kind, level, "".join(flags), program)
+
+                def case(folder, target=target, kind=kind, level=level, flags=flags,
+                         program=program, name=name):
+                    source = os.path.join(FIXTURES, "programs", program)
+                    made = os.path.join(folder, "a.o")
+                    must(compiler(kind, target) + [level] + flags +
+                         ["-w", "-c", source, "-o", made])
+                    check(args, name, target, folder, [made], [made], ["-lm"],
+                          flags=["-no-pie"] if "-fno-pic" in flags else [])
+
+                yield name, case
+
+
+def archive_cases(args):
+    wanted = [("sqlite", "sqldemo.c", "libsqlite3.a", ["3000"], []),
+              ("lua", "luademo.c", "liblua5.4.a",
+               [os.path.join(FIXTURES, "demo", "suite.lua")], ["lua5.4"]),
+              ("zlib", "zdemo.c", "libz.a", ["200"], [])]
+    for target in ("x86_64", "aarch64"):
+        for name, source, library, arguments, include in wanted:
+            def case(folder, target=target, name=name, source=source, library=library,
+                     arguments=arguments, include=include):
+                root, triple = DIRS[target]
+                top = os.path.join(args.corpora, root, "usr")
+                archive = os.path.join(top, "lib", triple, library)
+                headers = []
+                for part in include + [""]:
+                    headers += ["-idirafter", os.path.join(top, "include", part)]
+                made = os.path.join(folder, "main.o")
+                must(GCC[target] + ["-O2", "-c"] + headers +
+                     [os.path.join(FIXTURES, "demo", source), "-o", made])
+                check(args, target + "-" + name, target, folder, [made, archive],
+                      [made, archive], ["-lm", "-ldl", "-lpthread"], arguments)
+
+            yield target + "-" + name, case
+
+
+def csmith_cases(args):
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for seed in range(args.seed, args.seed + args.count):
+            level = LEVELS[kind][seed % len(LEVELS[kind])]
+            name = "%s-%s%s-csmith-%d" % (target, kind, level, seed)
+
+            def case(folder, target=target, kind=kind, level=level, seed=seed, name=name):
+                source = os.path.join(folder, "r.c")
+                must(["csmith", "-s", str(seed), "-o", source], cwd=folder)
+                made = os.path.join(folder, "a.o")
+                must(compiler(kind, target) + [level, "-w", "-I/usr/include/csmith", "-c",
+                                               source, "-o", made])
+                before = os.path.join(folder, "before")
+                link(target, "bfd", [made], before, [])
+                try:
+                    run(target, before, timeout=10)
+                except Failed:
+                    return  # not every random program ends
+                check(args, name, target, folder, [made], [made], [])
+
+            yield name, case
+
+
+SUITES = {"fixtures": fixture_cases, "archives": archive_cases, "csmith": csmith_cases}
+
+
+def attempt(args, name, case):
+    folder = os.path.join(args.work, name.replace("/", "_"))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    try:
+        case(folder)
+    except Failed as failure:
+        return str(failure)
+    shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mo-link", required=True)
+    parser.add_argument("--corpora")
+    parser.add_argument("--work", default="/tmp/mo-link-run")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("suites", nargs="*", default=["fixtures"])
+    args = parser.parse_args()
+    args.work = os.path.abspath(args.work)
+    os.makedirs(args.work, exist_ok=True)
+    global LLD_DIR
+    LLD_DIR = os.path.join(args.work, "lld")
+    os.makedirs(LLD_DIR, exist_ok=True)
+    place = os.path.join(LLD_DIR, "ld.lld")
+    if not os.path.lexists(place):
+        os.symlink(shutil.which("ld.lld-19") or shutil.which("ld.lld"), place)
+
+    cases = [(n, c) for s in args.suites for n, c in SUITES[s](args) if args.only in n]
+    failures = 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        done = pool.map(lambda case: (case[0], attempt(args, *case)), cases)
+        for name, failure in done:
+            if failure:
+                failures += 1
+                print("FAIL %s\n  %s" % (name, failure), flush=True)
+    print("%d passed, %d failed" % (len(cases) - failures, failures))
+    return 1 if failures or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
