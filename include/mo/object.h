@@ -151,6 +151,11 @@ MO_MUST_CHECK bool objects_merge(struct arena *arena, const char *name,
                                  const struct objects *objects, const struct object **out,
                                  struct error *err);
 
+/* The .note.gnu.property section of an object merged from these, by the rule of each
+ * type. False: there is nothing left to say, hence no section. */
+bool properties_merge(struct arena *arena, const struct objects *objects,
+                      struct section *out);
+
 /* The object without its .debug_* (and .stab*, .gdb_index …) sections. */
 const struct object *object_strip_debug(struct arena *arena, const struct object *object);
 

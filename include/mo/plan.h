@@ -70,6 +70,12 @@ void plan_make(struct arena *arena, const struct program *program,
                const struct tokens *tokens, const struct plan_options *options,
                struct plan *out);
 
+/* --- price.c ------------------------------------------------------------------------------
+ * Fills the predictions of the plan: exactly what program_rewrite() will save. Fails where
+ * that would. The arena is scratch. */
+MO_MUST_CHECK bool plan_price(struct arena *arena, const struct program *program,
+                              struct plan *plan, struct error *err);
+
 /* --- rewrite.c ------------------------------------------------------------------------------
  * New objects = old objects + plan. The helpers go to a section .text.outlined (or the
  * name of the sites' section when that is not .text*) of `host`: the object with this

@@ -64,6 +64,7 @@ struct target {
     uint8_t save_register_size; /* keeping the link register in another: 8, 0 = cannot */
     uint8_t save_stack_size;    /* keeping it on the stack: 8, 0 = cannot */
     uint8_t save_stack_shift;   /* and what that takes of the stack: 16, 0 */
+    const char *code_mark; /* mapping symbol at the start of code, "$x", or NULL: none */
 
     /* --- facts: registers --- */
     uint8_t link_register;  /* bit number, or 0xff when calls push */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a plan saves, in bytes of the loaded image: the rewriter's own layout, bodies
+ * and unwind tables, measured instead of written. Predicted and measured savings are
+ * therefore equal, which a test asserts.
+ */
+#include "rewrite.h"
+
+/* One entry of the binary search table in .eh_frame_hdr. */
+enum { HEADER_ENTRY = 8 };
+
+struct pricer {
+    struct arena *stage;
+    const struct program *program;
+    const struct plan *plan;
+    const struct layout *layouts;
+    struct helper_places places;
+};
+
+static int64_t price_code(const struct pricer *pricer)
+{
+    int64_t saved = 0;
+    for (uint32_t c = 0; c < pricer->program->code_count; c++) {
+        const struct layout *layout = &pricer->layouts[c];
+        if (layout->edits.count == 0)
+            continue;
+        const struct piece *end = &layout->offsets.pieces[layout->offsets.count - 1];
+        saved += (int64_t)end->old_start - (int64_t)end->new_start;
+    }
+    for (uint32_t s = 0; s < pricer->places.section_count; s++)
+        saved -= pricer->places.sections[s].size;
+    return saved;
+}
+
+static bool price_frames(const struct pricer *pricer, int64_t *saved, struct error *err)
+{
+    const struct objects *objects = pricer->program->objects;
+    for (uint32_t o = 0; o < objects->count; o++) {
+        const struct object *object = objects->items[o];
+        for (uint32_t s = 1; s < object->section_count; s++) {
+            if (!section_is_frame(&object->sections[s]))
+                continue;
+            struct frame_job job = {pricer->stage,
+                                    pricer->program,
+                                    pricer->plan,
+                                    pricer->layouts,
+                                    object,
+                                    o,
+                                    s};
+            struct section out = {0};
+            bool changed;
+            if (!frames_edit(&job, &out, &changed, err))
+                return false;
+            if (changed)
+                *saved +=
+                    (int64_t)object->sections[s].data.size - (int64_t)out.data.size;
+        }
+    }
+    return true;
+}
+
+static void price_helper_frames(const struct pricer *pricer, struct plan *plan)
+{
+    for (uint32_t s = 0; s < pricer->places.section_count; s++) {
+        struct range_list ranges = frames_of_helpers(pricer->stage, pricer->program,
+                                                     pricer->plan, &pricer->places, s);
+        if (ranges.count == 0)
+            continue;
+        struct section out = {0};
+        frames_build(pricer->stage, pricer->program->target->machine,
+                     pricer->program->rows, ranges.items, ranges.count, 0, 0, &out);
+        plan->predicted_eh -= (int64_t)out.data.size;
+        plan->predicted_hdr -= HEADER_ENTRY * (int64_t)ranges.count;
+    }
+}
+
+static bool price(struct pricer *pricer, struct plan *plan, struct error *err)
+{
+    struct edit_list edits = edits_of_plan(pricer->stage, pricer->program, plan, NULL);
+    if (!layouts_make(pricer->stage, pricer->program, &edits, &pricer->layouts, err) ||
+        !helpers_make(pricer->stage, pricer->program, plan, &pricer->places, err))
+        return false;
+    plan->predicted_code = price_code(pricer);
+    if (!price_frames(pricer, &plan->predicted_eh, err))
+        return false;
+    price_helper_frames(pricer, plan);
+    return true;
+}
+
+bool plan_price(struct arena *arena, const struct program *program, struct plan *plan,
+                struct error *err)
+{
+    struct pricer pricer = {.stage = arena, .program = program, .plan = plan};
+    plan->predicted_code = plan->predicted_eh = plan->predicted_hdr = 0;
+    return price(&pricer, plan, err);
+}
