@@ -160,6 +160,13 @@ const char *path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+const char *path_join(struct arena *session, const char *directory, const char *name)
+{
+    size_t size = strlen(directory);
+    const char *slash = size > 0 && directory[size - 1] == '/' ? "" : "/";
+    return arena_format(session, "%s%s%s", directory, slash, name);
+}
+
 static bool same_file(const char *a, const char *b)
 {
     struct stat one, two;
@@ -188,12 +195,12 @@ static bool check_directory(struct arena *session, const char *directory,
     struct table *names = table_new(session);
     for (uint32_t i = 0; i < inputs->count; i++) {
         const char *path = inputs->items[i].path;
-        uint32_t first = table_find_string(names, path_base(path));
+        const char *output = path_join(session, directory, path_base(path));
+        uint32_t first = table_find_string(names, output);
         if (first != NO_INDEX)
-            return fail(err, NULL, "%s and %s would both be written to %s/%s",
-                        inputs->items[first].path, path, directory, path_base(path));
-        (void)table_intern_string(names, path_base(path));
-        const char *output = arena_format(session, "%s/%s", directory, path_base(path));
+            return fail(err, NULL, "%s and %s would both be written to %s",
+                        inputs->items[first].path, path, output);
+        (void)table_intern_string(names, output);
         if (!check_against_inputs(inputs, output, err))
             return false;
     }

@@ -237,27 +237,34 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
     return true;
 }
 
+static bool fail_unknown(struct arena *session, const char *argument, struct error *err)
+{
+    const char *hint = options_nearest(session, argument);
+    if (hint)
+        return fail(err, NULL, "unknown option '%s'; did you mean %s?", argument, hint);
+    return fail(err, NULL, "unknown option '%s' (--help lists them all)", argument);
+}
+
+static bool fail_no_value(const struct option *option, struct error *err)
+{
+    return fail(err, NULL, "%s wants a value: %s=%s",
+                option->letter ? option->letter : option->name, option->name,
+                option->value);
+}
+
 static bool parse_option(struct parser *parser, const char *argument, struct error *err)
 {
     const char *value = NULL;
     uint32_t position = find_option(argument, &value);
-    if (position == OPTION_COUNT) {
-        const char *hint = options_nearest(parser->session, argument);
-        return fail(err, NULL, "unknown option '%s'%s%s%s (--help lists them all)",
-                    argument, hint ? "; did you mean " : "", hint ? hint : "",
-                    hint ? "?" : "");
-    }
+    if (position == OPTION_COUNT)
+        return fail_unknown(parser->session, argument, err);
     const struct option *option = &options_table[position];
     if (option->kind == KIND_FLAG && value)
         return fail(err, NULL, "%s takes no value", option->name);
-    if (takes_value(option)) {
-        if (!value && parser->next < parser->count)
-            value = parser->arguments[parser->next++];
-        if (!value || value[0] == '\0')
-            return fail(err, NULL, "%s wants a value: %s=%s",
-                        option->letter ? option->letter : option->name, option->name,
-                        option->value);
-    }
+    if (takes_value(option) && !value && parser->next < parser->count)
+        value = parser->arguments[parser->next++];
+    if (takes_value(option) && (!value || value[0] == '\0'))
+        return fail_no_value(option, err);
     if (position == OPTION_OUTPUT && parser->seen[position])
         return fail(err, NULL, "-o is given twice: '%s' and '%s'", parser->out->output,
                     value);

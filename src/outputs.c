@@ -28,9 +28,7 @@ struct files {
 static bool add_file(struct arena *session, const char *directory, const char *name,
                      struct bytes bytes, struct files *files, struct error *err)
 {
-    size_t size = strlen(directory);
-    const char *slash = size > 0 && directory[size - 1] == '/' ? "" : "/";
-    const char *path = arena_format(session, "%s%s%s", directory, slash, name);
+    const char *path = path_join(session, directory, name);
     for (uint32_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path) == 0)
             return fail(err, NULL, "%s: an input has the name that the helpers need",

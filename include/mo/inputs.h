@@ -56,5 +56,7 @@ MO_MUST_CHECK bool inputs_arrange(struct arena *session, const struct options *o
 
 /* The file's name without its folders. */
 const char *path_base(const char *path);
+/* "DIR/name", whether or not the directory ends in a slash already. */
+const char *path_join(struct arena *session, const char *directory, const char *name);
 
 #endif
