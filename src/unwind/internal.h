@@ -68,6 +68,11 @@ uint32_t pointer_size(uint8_t encoding);
 /* Bytes of the augmentation data of an FDE: the LSDA pointer or nothing. */
 uint32_t lsda_size(const struct cie *cie);
 
+/* --- rows.c --------------------------------------------------------------------------- */
+
+/* row_at_entry() as a value. */
+struct row entry_row(uint16_t machine);
+
 /* --- walk.c --------------------------------------------------------------------------- */
 
 /* One CIE or FDE as it lies in its section. All offsets are section offsets. */

@@ -103,6 +103,25 @@ const struct rule *row_rule(const struct row *row, uint32_t column)
     return NULL;
 }
 
+struct row entry_row(uint16_t machine)
+{
+    static const struct rule pushed = {
+        16, RULE_OFFSET, -8, {NULL, 0}
+    };
+    if (machine == EM_AARCH64)
+        return (struct row){.cfa_register = 31}; /* sp; the return address is in x30 */
+    return (struct row){.cfa_register = 7,
+                        .cfa_offset = 8,
+                        .rules = &pushed,
+                        .rule_count = 1}; /* rsp */
+}
+
+uint32_t row_at_entry(struct row_table *rows, uint16_t machine)
+{
+    struct row row = entry_row(machine);
+    return row_intern(rows, &row);
+}
+
 struct cie helper_cie(struct row_table *rows, uint16_t machine)
 {
     bool arm = machine == EM_AARCH64;
@@ -115,17 +134,4 @@ struct cie helper_cie(struct row_table *rows, uint16_t machine)
                         .lsda_encoding = PE_OMIT,
                         .personality_encoding = PE_OMIT,
                         .initial_row = row_at_entry(rows, machine)};
-}
-
-uint32_t row_at_entry(struct row_table *rows, uint16_t machine)
-{
-    static const struct rule pushed = {
-        16, RULE_OFFSET, -8, {NULL, 0}
-    };
-    struct row arm = {.cfa_register = 31}; /* sp; the return address is in x30 */
-    struct row x86 = {.cfa_register = 7,
-                      .cfa_offset = 8,
-                      .rules = &pushed,
-                      .rule_count = 1}; /* rsp */
-    return row_intern(rows, machine == EM_AARCH64 ? &arm : &x86);
 }

@@ -295,6 +295,8 @@ bool walk_section(struct arena *arena, const struct object *object, uint32_t sec
                             .err = err};
     if (walker.section->data.size >= UINT32_MAX)
         return untrusted(&walker, 0, "unwind table of 4 GiB or more");
+    if (walker.section->data.size && !walker.section->data.at)
+        return untrusted(&walker, 0, "unwind table without contents");
     struct cursor cursor = cursor_of(walker.section->data);
     uint64_t end = cursor.size;
     while (cursor_left(&cursor)) {
