@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The front door. link_run() is the table of contents of the whole tool: one line for
+ * each stage, with the reason why it is there and what holds behind it.
+ *
+ * A round is a function from a set of objects to a set of objects. Nothing is edited in
+ * place, so `before` stays what it was and the checker can compare the last round's
+ * result with it, however many rounds there were. What a round needs to think (the
+ * lifted program, tokens, plan) lives in an arena of its own and is gone before the
+ * next round begins; the objects it makes live as long as the session.
+ *
+ * Sets do not know of each other. All are done before the first file is written.
+ */
+#include "mo/link.h"
+
+#include "mo/dump.h"
+#include "mo/inputs.h"
+#include "mo/outputs.h"
+#include "mo/plan.h"
+#include "mo/program.h"
+#include "mo/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct link {
+    const struct options *options;
+    struct arena *session;
+    struct row_table *rows; /* unwind rows have one numbering for the whole run */
+    struct inputs inputs;
+    struct sets before, after;
+    struct report report;
+};
+
+/* --- one round
+ * -------------------------------------------------------------------------- */
+
+struct savings {
+    int64_t code, eh_frame, eh_frame_hdr; /* bytes */
+};
+
+/* The object of helpers that is there already, from an earlier round or an earlier run:
+ * new helpers join it, since one more object would cost a property note of its own. */
+static uint32_t helper_object(const struct objects *objects)
+{
+    for (uint32_t i = 0; i < objects->count; i++) {
+        const struct object *object = objects->items[i];
+        uint32_t helpers = 0;
+        for (uint32_t j = 0; j < object->unit_count; j++)
+            helpers += object->units[j].helpers;
+        if (helpers > 0 && helpers == object->unit_count)
+            return i;
+    }
+    return NO_INDEX;
+}
+
+static void print_round(const struct link *link, const struct set *set, uint32_t round,
+                        const struct plan *plan, bool done)
+{
+    if (!link->options->verbose)
+        return;
+    fprintf(stderr,
+            "mo-link: %s%sround %" PRIu32 ": %" PRIu32 " helpers, %" PRIu32
+            " sites, saves %" PRId64 " bytes of code, %" PRId64
+            " of .eh_frame, %" PRId64 " of .eh_frame_hdr%s\n",
+            set->name, set->name[0] ? ": " : "", round, plan->helper_count,
+            plan->site_count, plan->predicted_code, plan->predicted_eh,
+            plan->predicted_hdr, done ? "" : " (not worth it, left out)");
+}
+
+/* Lifts `objects` and plans what to do with them. An empty plan is a result. */
+static bool plan_round(struct link *link, struct arena *stage,
+                       const struct objects *objects, struct program **program,
+                       struct plan *plan, struct error *err)
+{
+    struct lift_options lift = lift_options_of(link->options);
+    if (!program_lift(stage, objects, link->rows, &lift, program, err))
+        return false;
+    struct tokens tokens;
+    tokens_make(stage, *program, &tokens);
+    struct plan_options choice = plan_options_of(link->options);
+    plan_make(stage, *program, &tokens, &choice, plan);
+    return true;
+}
+
+/* One round over one set. `more` tells whether it changed anything; if not, `objects`
+ * is as it was. */
+static bool run_round(struct link *link, const struct set *set, uint32_t round,
+                      struct objects *objects, struct savings *sum, bool *more,
+                      struct error *err)
+{
+    struct arena *stage = arena_new();
+    struct program *program = NULL;
+    struct plan plan = {0};
+    *more = false;
+    bool ok = plan_round(link, stage, objects, &program, &plan, err);
+    if (ok && round == 1)
+        report_refusals(&link->report, program);
+    /* Sites are priced one by one; unwind tables are shared, so only the whole is
+     * exact. */
+    ok = ok && (plan.site_count == 0 || plan_price(stage, program, &plan, err));
+    if (ok && plan.site_count > 0) {
+        *more = plan.predicted_code + plan.predicted_eh + plan.predicted_hdr > 0;
+        print_round(link, set, round, &plan, *more);
+    }
+    if (ok && *more) {
+        struct rewrite_options rewrite = {
+            link->options->output_is_directory ? helper_object(objects) : 0, set->name};
+        ok = program_rewrite(link->session, program, &plan, &rewrite, objects, err);
+        report_round(&link->report, round, program, &plan);
+        sum->code += plan.predicted_code;
+        sum->eh_frame += plan.predicted_eh;
+        sum->eh_frame_hdr += plan.predicted_hdr;
+    }
+    arena_free(stage);
+    return ok;
+}
+
+/* --- one set
+ * ---------------------------------------------------------------------------- */
+
+/* What was promised is what was done, byte for byte: the plan's arithmetic is the only
+ * reason to believe that a choice was good. */
+static bool check_savings(const struct set *set, const struct objects *after,
+                          const struct savings *sum, struct error *err)
+{
+    struct sizes old = sizes_of(&set->objects), new = sizes_of(after);
+    int64_t code = (int64_t)(old.text - new.text);
+    int64_t eh_frame = (int64_t)(old.eh_frame - new.eh_frame);
+    int64_t hdr = (int64_t)(old.eh_frame_hdr - new.eh_frame_hdr);
+    if (code == sum->code && eh_frame == sum->eh_frame && hdr == sum->eh_frame_hdr)
+        return true;
+    return fail(err, NULL,
+                "internal error: predicted to save %" PRId64 " + %" PRId64 " + %" PRId64
+                " bytes (code, .eh_frame, .eh_frame_hdr), measured %" PRId64
+                " + %" PRId64 " + %" PRId64 "; nothing was written",
+                sum->code, sum->eh_frame, sum->eh_frame_hdr, code, eh_frame, hdr);
+}
+
+static bool outline_set(struct link *link, const struct set *set, struct objects *after,
+                        struct error *err)
+{
+    struct savings sum = {0};
+    bool more = set->objects.count > 0;
+    *after = set->objects;
+    for (uint32_t round = 1; more && round <= 1 + link->options->reruns; round++) {
+        if (!run_round(link, set, round, after, &sum, &more, err))
+            return false;
+    }
+    return check_savings(set, after, &sum, err) &&
+           (link->options->no_verify || outline_verify(&set->objects, after, err));
+}
+
+/* --- all sets
+ * --------------------------------------------------------------------------- */
+
+static bool look_at_sets(struct link *link, struct error *err)
+{
+    const struct options *options = link->options;
+    if (options->dump == DUMP_NONE && !options->explain)
+        return true;
+    for (uint32_t i = 0; i < link->before.count; i++) {
+        const struct set *set = &link->before.items[i];
+        if (set->objects.count > 0 &&
+            !dump_set(stdout, options, &set->objects, link->rows, err))
+            return false;
+    }
+    return true;
+}
+
+static bool outline_sets(struct link *link, struct error *err)
+{
+    struct sets *after = &link->after;
+    after->count = link->before.count;
+    after->items = arena_copy(link->session, link->before.items,
+                              after->count * sizeof *after->items);
+    for (uint32_t i = 0; link->options->outline && i < after->count; i++) {
+        if (!outline_set(link, &link->before.items[i], &after->items[i].objects, err))
+            return false;
+    }
+    return true;
+}
+
+static bool print_report(struct link *link, struct error *err)
+{
+    const struct options *options = link->options;
+    if (options->report == REPORT_NONE)
+        return true;
+    for (uint32_t i = 0; i < link->before.count; i++) {
+        report_before(&link->report, &link->before.items[i].objects);
+        report_after(&link->report, &link->after.items[i].objects);
+    }
+    link->report.outlined = options->outline;
+    link->report.verified = options->outline && !options->no_verify;
+    link->report.dry_run = options->dry_run;
+    struct bytes text = options->report == REPORT_JSON
+                            ? report_json(link->session, &link->report)
+                            : report_text(link->session, &link->report);
+    if (options->report_path)
+        return file_write(options->report_path, text, err);
+    fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
+    return true;
+}
+
+static bool run(struct link *link, struct error *err)
+{
+    const struct options *options = link->options;
+    struct arena *session = link->session;
+
+    /* Files become checked values. From here on nobody doubts an index. */
+    if (!inputs_read(session, options, &link->inputs, err))
+        return false;
+
+    /* Before any work: an output that would destroy an input, or another output. */
+    if (!inputs_check_output(session, options, &link->inputs, err))
+        return false;
+
+    /* Who shares helpers with whom. Sizes "before" are those of these sets: what
+     * merging and stripping save is not our merit. */
+    if (!inputs_arrange(session, options, &link->inputs, &link->before, err))
+        return false;
+
+    /* --dump and --explain show the first round, and change nothing. */
+    if (!look_at_sets(link, err))
+        return false;
+    if (options_only_look(options))
+        return true;
+
+    /* The work. Behind it every set is as small as its rounds could make it, saves what
+     * was predicted, and has been compared with what it was. */
+    if (!outline_sets(link, err))
+        return false;
+
+    /* Only now, with nothing left that can go wrong but the file system, files appear.
+     */
+    if (!outputs_write(session, options, &link->inputs, &link->after, err))
+        return false;
+
+    return print_report(link, err);
+}
+
+bool link_run(const struct options *options, struct error *err)
+{
+    struct arena *session = arena_new();
+    struct link link = {.options = options, .session = session};
+    link.rows = row_table_new(session);
+    link.report = report_new(session);
+    bool ok = run(&link, err);
+    arena_free(session);
+    return ok;
+}
