@@ -203,7 +203,10 @@ static struct state entry_state(const struct program *program,
 static void walk(struct walker *walker)
 {
     const struct program *program = walker->lift->program;
-    const struct function *function = &program->functions[walker->function];
+    struct function *function = &walker->lift->program->functions[walker->function];
+    /* A helper that is jumped to runs in the frame of its sites, red zone included. */
+    if (program->code[function->code].helpers)
+        function->red_zone = true;
     struct state entry = entry_state(program, function);
     flow_to(walker, function->first_block, &entry);
     while (walker->work.count) {
