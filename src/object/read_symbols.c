@@ -93,6 +93,18 @@ static bool check_lto(struct reader *reader, const char *name)
     return true;
 }
 
+/* An assembler that needs a symbol only to name a group may place it in the group
+ * section itself. It is nowhere, really. */
+static bool settle_signature(const struct reader *reader, const Elf64_Sym *from,
+                             struct symbol *out)
+{
+    if (out->bind != STB_LOCAL || from->st_shndx >= SHN_LORESERVE ||
+        reader->headers[from->st_shndx].sh_type != SHT_GROUP)
+        return false;
+    out->section = SECTION_UNDEFINED;
+    return true;
+}
+
 static bool read_symbol(struct reader *reader, const Elf64_Sym *from, uint32_t number,
                         struct symbol *out)
 {
@@ -112,14 +124,9 @@ static bool read_symbol(struct reader *reader, const Elf64_Sym *from, uint32_t n
         return false;
     if (out->type == STT_SECTION)
         out->name = ""; /* the section has the name */
-    else if (out->section == NO_INDEX)
+    else if (out->section == NO_INDEX && !settle_signature(reader, from, out))
         return symbol_fail(reader, number,
-                           "symbol %s lies in section %s, which has no "
-                           "contents to point at",
-                           out->name,
-                           reader_section_name(reader, from->st_shndx < SHN_LORESERVE
-                                                           ? from->st_shndx
-                                                           : 0));
+                           "symbol %s lies in a section without contents", out->name);
     return true;
 }
 

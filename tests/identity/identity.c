@@ -2,12 +2,13 @@
  *
  * identity FILE...
  *
- * For every object in the files (objects or archives): reading, writing and reading again
- * gives the same object. For every archive: the same holds for its bytes when it is built
- * anew and read again, and the object merged from all members holds every section of every
- * member that it keeps, byte for byte.
+ * For every object in the files (objects or archives): reading, writing and reading
+ * again gives the same object. For every archive: the same holds for its bytes when it
+ * is built anew and read again, and the object merged from all members holds every
+ * section of every member that it keeps, byte for byte.
  *
- * Exit status 0 when all of it holds. One line for each file says how much was compared.
+ * Exit status 0 when all of it holds. One line for each file says how much was
+ * compared.
  */
 #include "mo/object.h"
 #include "mo/table.h"
@@ -54,9 +55,9 @@ static bool same_section(const struct section *a, const struct section *b,
 
 static bool same_symbol(const struct symbol *a, const struct symbol *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->value == b->value && a->size == b->size &&
-           a->section == b->section && a->bind == b->bind && a->type == b->type &&
-           a->other == b->other;
+    return strcmp(a->name, b->name) == 0 && a->value == b->value &&
+           a->size == b->size && a->section == b->section && a->bind == b->bind &&
+           a->type == b->type && a->other == b->other;
 }
 
 static bool same_groups(const struct object *a, const struct object *b,
@@ -142,9 +143,9 @@ static bool check_merged(struct arena *stage, const struct object *merged,
     for (uint32_t i = 0; i < object_count; i++) {
         for (uint32_t k = 1; k < objects[i]->section_count; k++) {
             const struct section *section = &objects[i]->sections[k];
-            uint64_t key[2] = {i, section->data.at ? hash_bytes(section->data.at,
-                                                                section->data.size)
-                                                   : section->data.size};
+            uint64_t key[2] = {i, section->data.at
+                                      ? hash_bytes(section->data.at, section->data.size)
+                                      : section->data.size};
             (void)table_intern(known, key, sizeof key);
         }
         totals->merged_sections += objects[i]->section_count - 1;
