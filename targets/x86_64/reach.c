@@ -251,7 +251,7 @@ static bool defined_bound(const struct reach *reach, uint32_t insn, uint8_t *reg
 
 /* Follows one edge back. False: the bound is not known on this path. */
 static bool bound_edge(struct reach *reach, uint32_t from, bool taken, uint8_t reg,
-                       uint32_t *top, uint32_t *bound)
+                       uint32_t *top, struct bound *bound)
 {
     const struct insn *insn = &reach->program->insns[from];
     uint32_t here = 0;
@@ -260,18 +260,20 @@ static bool bound_edge(struct reach *reach, uint32_t from, bool taken, uint8_t r
     if (here == 0 && defines(reach, insn, reg)) {
         if (insn->flow != FLOW_NEXT || !defined_bound(reach, from, &reg, &here))
             return false;
+        bound->is_exact = bound->is_exact && here == 0;
     }
     if (here == 0)
         visit(reach, from, reg, top);
-    else if (here > *bound)
-        *bound = here;
+    else if (here > bound->count)
+        bound->count = here;
     return true;
 }
 
-uint32_t reach_bound(struct reach *reach, uint32_t insn, uint8_t reg)
+struct bound reach_bound(struct reach *reach, uint32_t insn, uint8_t reg)
 {
     const struct insn *insns = reach->program->insns;
-    uint32_t first = reach->function->first_insn, top = 0, bound = 0;
+    uint32_t first = reach->function->first_insn, top = 0;
+    struct bound bound = {.is_exact = true}, unknown = {0};
     memset(reach->seen, 0, insn_count(reach) * sizeof *reach->seen);
     visit(reach, insn, reg, &top);
     while (top != 0) {
@@ -280,12 +282,12 @@ uint32_t reach_bound(struct reach *reach, uint32_t insn, uint8_t reg)
         uint8_t tracked = state & 15;
         bool through = at != 0 && falls_through(&insns[first + at - 1]);
         if (at == 0 || (!through && reach->start[at] == reach->start[at + 1]))
-            return 0; /* the value comes from where we cannot see */
+            return unknown; /* the value comes from where we cannot see */
         if (through && !bound_edge(reach, first + at - 1, false, tracked, &top, &bound))
-            return 0;
+            return unknown;
         for (uint32_t i = reach->start[at]; i < reach->start[at + 1]; i++)
             if (!bound_edge(reach, reach->from[i], true, tracked, &top, &bound))
-                return 0;
+                return unknown;
     }
     return bound;
 }

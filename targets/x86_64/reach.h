@@ -9,7 +9,7 @@
 #include "mo/program.h"
 #include "x86_64.h"
 
-enum { NO_REG = 0xff, DEFS_LIMIT = 8 };
+enum { NO_REG = 0xff, DEFS_LIMIT = 16 };
 
 struct reach {
     const struct program *program;
@@ -50,9 +50,12 @@ bool view_is_copy(const struct view *view, uint8_t *reg);
  * visible inside the function (calls count as definitions of what they kill). */
 struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg);
 
-/* How many values from 0 up the register can have at `insn`; 0 when that is not known.
- */
-uint32_t reach_bound(struct reach *reach, uint32_t insn, uint8_t reg);
+/* How many values from 0 up the register can have at `insn`. */
+struct bound {
+    uint32_t count; /* 0: not known */
+    bool is_exact;  /* a compare says so; a mask lets through what may never come */
+};
+struct bound reach_bound(struct reach *reach, uint32_t insn, uint8_t reg);
 
 /* x86_64_reloc_bias() of a relocation in a code section. */
 uint8_t reach_bias(const struct program *program, uint32_t code,

@@ -107,23 +107,32 @@ static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
     return NO_INDEX;
 }
 
-/* The register holds the address of one known place, whichever way we came. */
+/* The register holds the address of one known place. A definition that is no address is
+ * passed over: most come along edges that do not exist (behind a call that does not
+ * return), and a second table hidden there would leave relocations that nobody
+ * explains. */
 static bool register_address(struct reach *reach, uint32_t insn, uint8_t reg,
                              struct address *out)
 {
-    uint32_t copy = sole_def(reach, insn, reg);
-    if (copy != NO_INDEX)
-        return defined_address(reach, copy, out);
     struct defs defs = reach_defs(reach, insn, reg);
+    uint32_t found = 0;
     for (uint32_t i = 0; i < defs.count; i++) {
         struct address one;
-        if (!defined_address(reach, defs.insns[i], &one))
+        struct view view;
+        uint32_t def = defs.insns[i];
+        uint8_t source = reg;
+        if (!reach_view(reach, def, &view))
             return false;
-        if (i != 0 && (one.section != out->section || one.offset != out->offset))
+        if (view_is_copy(&view, &source))
+            def = sole_def(reach, def, source);
+        if (def == NO_INDEX || !defined_address(reach, def, &one))
+            continue;
+        if (found != 0 && (one.section != out->section || one.offset != out->offset))
             return false;
         *out = one;
+        found++;
     }
-    return defs.count != 0;
+    return found != 0;
 }
 
 /* The table that a memory operand reads an entry of. */
@@ -293,12 +302,14 @@ static bool read_entries(struct arena *arena, struct reach *reach,
                          const struct shape *shape, struct jump_table *out)
 {
     const struct section *section = &reach->object->sections[shape->table.section];
-    uint32_t bound =
-        shape->index == NO_REG ? 0 : reach_bound(reach, shape->load, shape->index);
-    uint32_t end = bound ? NO_INDEX : next_referenced(reach, shape->table);
+    struct bound bound = {0};
+    if (shape->index != NO_REG)
+        bound = reach_bound(reach, shape->load, shape->index);
+    uint32_t end = bound.is_exact ? NO_INDEX : next_referenced(reach, shape->table);
+    uint32_t limit = bound.count ? bound.count : UINT32_MAX;
     uint32_t first = section_reloc_at(section, shape->table.offset);
-    uint32_t count = count_run(section, shape, first, bound ? bound : UINT32_MAX, end);
-    if (count == 0 || (bound && count != bound))
+    uint32_t count = count_run(section, shape, first, limit, end);
+    if (count == 0 || (bound.is_exact && count != bound.count))
         return false;
     uint32_t *targets = arena_new_array(arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
