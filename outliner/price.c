@@ -40,13 +40,8 @@ static bool price_frames(const struct pricer *pricer, int64_t *saved, struct err
         for (uint32_t s = 1; s < object->section_count; s++) {
             if (!section_is_frame(&object->sections[s]))
                 continue;
-            struct frame_job job = {pricer->stage,
-                                    pricer->program,
-                                    pricer->plan,
-                                    pricer->layouts,
-                                    object,
-                                    o,
-                                    s};
+            struct frame_job job = {
+                pricer->stage, pricer->program, pricer->plan, pricer->layouts, o, s};
             struct section out = {0};
             bool changed;
             if (!frames_edit(&job, &out, &changed, err))

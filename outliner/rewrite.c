@@ -18,25 +18,39 @@
 /* --- unwind tables
  * ------------------------------------------------------------------------ */
 
+/* Records keep their order and their relocations, so these correspond by index. */
+static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t section,
+                         struct section *out)
+{
+    const struct reloc *moved = rewrite_relocs(rewrite, object, section);
+    const struct section *old = &rewrite->drafts[object].old->sections[section];
+    struct reloc *relocs =
+        arena_copy(rewrite->arena, out->relocs, out->reloc_count * sizeof *out->relocs);
+    assert(out->reloc_count == old->reloc_count);
+    for (uint32_t i = 0; i < out->reloc_count; i++) {
+        assert(relocs[i].symbol == moved[i].symbol && relocs[i].type == moved[i].type);
+        relocs[i].addend = moved[i].addend;
+    }
+    out->relocs = relocs;
+}
+
 static bool edit_frame_section(struct rewrite *rewrite, uint32_t object,
                                uint32_t section, struct error *err)
 {
-    struct draft *draft = &rewrite->drafts[object];
-    struct object view = *draft->old;
-    view.sections = draft->sections;
     struct frame_job job = {.arena = rewrite->arena,
                             .program = rewrite->program,
                             .plan = rewrite->plan,
                             .layouts = rewrite->layouts,
-                            .object = &view,
-                            .object_index = object,
+                            .object = object,
                             .section = section};
-    struct section out = draft->sections[section];
+    struct section out = {0};
     bool changed;
     if (!frames_edit(&job, &out, &changed, err))
         return false;
-    if (changed)
-        draft->sections[section] = out;
+    if (changed) {
+        move_addends(rewrite, object, section, &out);
+        rewrite->drafts[object].sections[section] = out;
+    }
     return true;
 }
 

@@ -207,8 +207,7 @@ struct frame_job {
     const struct program *program;
     const struct plan *plan;
     const struct layout *layouts;
-    const struct object *object; /* as it was read, but for addends of relocations */
-    uint32_t object_index, section;
+    uint32_t object, section;
 };
 MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct section *out,
                                bool *changed, struct error *err);

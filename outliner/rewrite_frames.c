@@ -134,7 +134,8 @@ bool frames_edit(const struct frame_job *job, struct section *out, bool *changed
                  struct error *err)
 {
     const struct program *program = job->program;
-    const struct frames *frames = &program->frames[job->object_index];
+    const struct object *object = program->objects->items[job->object];
+    const struct frames *frames = &program->frames[job->object];
     struct fde_edit *edits =
         arena_new_array(job->arena, struct fde_edit, frames->fde_count);
     *changed = false;
@@ -143,7 +144,7 @@ bool frames_edit(const struct frame_job *job, struct section *out, bool *changed
         if (fde->section != job->section || fde->code_section == NO_INDEX ||
             fde->length == 0)
             continue;
-        uint32_t code = program_code_of(program, job->object_index, fde->code_section);
+        uint32_t code = program_code_of(program, job->object, fde->code_section);
         if (code == NO_INDEX || job->layouts[code].edits.count == 0)
             continue;
         struct frame_editor editor = {.arena = job->arena,
@@ -152,13 +153,13 @@ bool frames_edit(const struct frame_job *job, struct section *out, bool *changed
                                       .layout = &job->layouts[code],
                                       .fde = fde,
                                       .changes = {.arena = job->arena}};
-        if (!edit_fde(&editor, job->object, &edits[f], err))
+        if (!edit_fde(&editor, object, &edits[f], err))
             return false;
         *changed = *changed || edits[f].rewrite;
     }
     if (*changed)
-        frames_rewrite(job->arena, job->object, job->section, program->rows, frames,
-                       edits, out);
+        frames_rewrite(job->arena, object, job->section, program->rows, frames, edits,
+                       out);
     return true;
 }
 
