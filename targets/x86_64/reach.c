@@ -37,6 +37,8 @@ static void add_edges(struct reach *reach, struct arena *arena)
         target[i] = branch_target(reach, &reach->program->insns[first + i]);
         if (target[i] != NO_INDEX)
             reach->start[target[i] + 1]++;
+        if (reach->program->insns[first + i].flow == FLOW_JUMP_INDIRECT)
+            reach->indirect[reach->indirect_count++] = first + i;
     }
     for (uint32_t i = 0; i < count; i++)
         reach->start[i + 1] += reach->start[i];
@@ -60,6 +62,7 @@ void reach_init(struct reach *reach, struct arena *arena, const struct program *
         .function = function,
         .start = arena_new_array(arena, uint32_t, (size_t)count + 1),
         .from = arena_new_array(arena, uint32_t, count),
+        .indirect = arena_new_array(arena, uint32_t, count),
         .work = arena_new_array(arena, uint32_t, (size_t)count * 16),
         .seen = arena_new_array(arena, uint16_t, count),
     };
@@ -145,7 +148,7 @@ static bool step_back(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t 
     return true;
 }
 
-struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg)
+struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden)
 {
     const struct insn *insns = reach->program->insns;
     uint32_t first = reach->function->first_insn, top = 0;
@@ -154,11 +157,13 @@ struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg)
     visit(reach, insn, reg, &top);
     while (top != 0) {
         uint32_t at = reach->work[--top] >> 4;
-        bool ok = true;
-        if (at != 0 && falls_through(&insns[first + at - 1]))
-            ok = step_back(reach, first + at - 1, reg, &top, &defs);
+        bool through = at != 0 && falls_through(&insns[first + at - 1]);
+        bool lost = at != 0 && !through && reach->start[at] == reach->start[at + 1];
+        bool ok = !through || step_back(reach, first + at - 1, reg, &top, &defs);
         for (uint32_t i = reach->start[at]; ok && i < reach->start[at + 1]; i++)
             ok = step_back(reach, reach->from[i], reg, &top, &defs);
+        for (uint32_t i = 0; ok && lost && hidden && i < reach->indirect_count; i++)
+            ok = step_back(reach, reach->indirect[i], reg, &top, &defs);
         if (!ok)
             return (struct defs){0};
     }

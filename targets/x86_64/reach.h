@@ -20,6 +20,8 @@ struct reach {
     /* Jumps and branches to instruction i of the function: from[start[i]] up to
      * from[start[i + 1]], as instruction indices of the program. */
     uint32_t *start, *from;
+    uint32_t *indirect; /* its indirect jumps, as instruction indices of the program */
+    uint32_t indirect_count;
     uint32_t *work; /* worklist; an instruction enters at most once per register */
     uint16_t *seen; /* general registers asked for at instruction i */
 };
@@ -47,8 +49,10 @@ uint8_t view_register(ZydisRegister reg);
 bool view_is_copy(const struct view *view, uint8_t *reg);
 
 /* The instructions whose value of `reg` may reach `insn` by the control flow that is
- * visible inside the function (calls count as definitions of what they kill). */
-struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg);
+ * visible inside the function (calls count as definitions of what they kill). With
+ * `hidden`, an instruction that nothing visible leads to is reached from every indirect
+ * jump of the function. */
+struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden);
 
 /* How many values from 0 up the register can have at `insn`. */
 struct bound {

@@ -96,7 +96,7 @@ static bool defined_address(const struct reach *reach, uint32_t insn,
 static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
 {
     for (uint32_t i = 0; i < COPY_LIMIT; i++) {
-        struct defs defs = reach_defs(reach, insn, reg);
+        struct defs defs = reach_defs(reach, insn, reg, false);
         struct view view;
         if (defs.count != 1 || !reach_view(reach, defs.insns[0], &view))
             return NO_INDEX;
@@ -107,32 +107,42 @@ static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
     return NO_INDEX;
 }
 
-/* The register holds the address of one known place. A definition that is no address is
- * passed over: most come along edges that do not exist (behind a call that does not
+/* The address that all of these definitions give which give one. One that is no address
+ * is passed over: most come along edges that do not exist (behind a call that does not
  * return), and a second table hidden there would leave relocations that nobody
- * explains. */
-static bool register_address(struct reach *reach, uint32_t insn, uint8_t reg,
-                             struct address *out)
+ * explains. Returns how many agree; 0 if any two do not. */
+static uint32_t agreed_address(struct reach *reach, const struct defs *defs,
+                               struct address *out)
 {
-    struct defs defs = reach_defs(reach, insn, reg);
     uint32_t found = 0;
-    for (uint32_t i = 0; i < defs.count; i++) {
+    for (uint32_t i = 0; i < defs->count; i++) {
         struct address one;
         struct view view;
-        uint32_t def = defs.insns[i];
-        uint8_t source = reg;
+        uint32_t def = defs->insns[i];
+        uint8_t source;
         if (!reach_view(reach, def, &view))
-            return false;
+            return 0;
         if (view_is_copy(&view, &source))
             def = sole_def(reach, def, source);
         if (def == NO_INDEX || !defined_address(reach, def, &one))
             continue;
         if (found != 0 && (one.section != out->section || one.offset != out->offset))
-            return false;
+            return 0;
         *out = one;
         found++;
     }
-    return found != 0;
+    return found;
+}
+
+/* The register holds the address of one known place. */
+static bool register_address(struct reach *reach, uint32_t insn, uint8_t reg,
+                             struct address *out)
+{
+    struct defs seen = reach_defs(reach, insn, reg, false);
+    if (agreed_address(reach, &seen, out) != 0)
+        return true;
+    struct defs all = reach_defs(reach, insn, reg, true);
+    return agreed_address(reach, &all, out) != 0;
 }
 
 /* The table that a memory operand reads an entry of. */
