@@ -349,8 +349,10 @@ struct target_place fde_target(const struct object *object, const struct walk *w
                                const struct record *record)
 {
     struct target_place nowhere = {NO_INDEX, 0, true};
+    if (!record->reloc_count)
+        return nowhere;
     const struct reloc *reloc = &object->sections[walk->section].relocs[record->reloc];
-    if (!record->reloc_count || reloc->offset != record->offset + UINT64_C(8))
+    if (reloc->offset != record->offset + UINT64_C(8))
         return nowhere;
     if (reloc->symbol >= object->symbol_count)
         return nowhere;
