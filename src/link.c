@@ -39,21 +39,6 @@ struct savings {
     int64_t code, eh_frame, eh_frame_hdr; /* bytes */
 };
 
-/* The object of helpers that is there already, from an earlier round or an earlier run:
- * new helpers join it, since one more object would cost a property note of its own. */
-static uint32_t helper_object(const struct objects *objects)
-{
-    for (uint32_t i = 0; i < objects->count; i++) {
-        const struct object *object = objects->items[i];
-        uint32_t helpers = 0;
-        for (uint32_t j = 0; j < object->unit_count; j++)
-            helpers += object->units[j].helpers;
-        if (helpers > 0 && helpers == object->unit_count)
-            return i;
-    }
-    return NO_INDEX;
-}
-
 static void print_round(const struct link *link, const struct set *set, uint32_t round,
                         const struct plan *plan, bool done)
 {
@@ -105,7 +90,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     }
     if (ok && *more) {
         struct rewrite_options rewrite = {
-            link->options->output_is_directory ? helper_object(objects) : 0, set->name};
+            link->options->output_is_directory ? NO_INDEX : 0, set->name};
         ok = program_rewrite(link->session, program, &plan, &rewrite, objects, err);
         report_round(&link->report, round, program, &plan);
         sum->code += plan.predicted_code;
@@ -118,6 +103,44 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
 
 /* --- one set
  * ---------------------------------------------------------------------------- */
+
+/* Holds nothing but helpers: an earlier round or an earlier run made it. */
+static bool is_helper_object(const struct object *object)
+{
+    for (uint32_t i = 0; i < object->unit_count; i++) {
+        if (!object->units[i].helpers)
+            return false;
+    }
+    return object->unit_count > 0;
+}
+
+/* In a directory each round puts an object of helpers behind the others. They become
+ * one, in the place of the one that came in with the input, if there is one: it will be
+ * a file with a name of its own, and each object pays for a property note. */
+static bool join_helper_objects(struct link *link, const struct set *set,
+                                struct objects *objects, struct error *err)
+{
+    uint32_t old_count = set->objects.count;
+    if (objects->count == old_count)
+        return true;
+    uint32_t home = 0; /* at most old_count: the first new object */
+    while (home < old_count && !is_helper_object(objects->items[home]))
+        home++;
+    const struct object **items =
+        arena_copy(link->session, objects->items, objects->count * sizeof *items);
+    const struct object **parts =
+        arena_new_array(link->session, const struct object *, objects->count);
+    uint32_t part_count = 0;
+    parts[part_count++] = items[home];
+    for (uint32_t i = old_count; i < objects->count; i++) {
+        if (i != home)
+            parts[part_count++] = items[i];
+    }
+    *objects = (struct objects){items, home < old_count ? old_count : old_count + 1};
+    return part_count == 1 ||
+           objects_merge(link->session, set->name, &(struct objects){parts, part_count},
+                         &items[home], err);
+}
 
 /* What was promised is what was done, byte for byte: the plan's arithmetic is the only
  * reason to believe that a choice was good. */
@@ -147,7 +170,8 @@ static bool outline_set(struct link *link, const struct set *set, struct objects
         if (!run_round(link, set, round, after, &sum, &more, err))
             return false;
     }
-    return check_savings(set, after, &sum, err) &&
+    return join_helper_objects(link, set, after, err) &&
+           check_savings(set, after, &sum, err) &&
            (link->options->no_verify || outline_verify(&set->objects, after, err));
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HELPERS = 20, MOST_UNITS = 30, NAME_COLUMNS = 40 };
+enum { MOST_HELPERS = 20, MOST_UNITS = 30, NAME_COLUMNS = 32 };
 
 struct page {
     struct arena *session;
@@ -117,6 +117,18 @@ static int compare_units(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
+static void put_unit(struct page *page, const struct report_unit *unit)
+{
+    const struct sizes *before = &unit->before, *after = &unit->after;
+    put(page,
+        "  %-32s %9" PRIu64 " %7" PRId64 " %9" PRIu64 " %7" PRId64 " %9" PRIu64
+        " %7" PRId64 "\n",
+        shortened(page->session, unit->name), before->text,
+        saved(before->text, after->text), before->eh_frame,
+        saved(before->eh_frame, after->eh_frame), before->loaded,
+        saved(before->loaded, after->loaded));
+}
+
 static void put_units(struct page *page, const struct report *report)
 {
     uint32_t count = report->units.count;
@@ -125,19 +137,11 @@ static void put_units(struct page *page, const struct report *report)
     struct report_unit *sorted = arena_copy(page->session, report->units.items,
                                             count * sizeof *report->units.items);
     qsort(sorted, count, sizeof *sorted, compare_units);
-    put(page, "\nUnits (%" PRIu32 "%s)\n  %-40s %11s %11s %11s\n", count,
-        count > MOST_UNITS ? ", the largest savings" : "", "", "code", ".eh_frame",
-        "loaded");
-    for (uint32_t i = 0; i < count && i < MOST_UNITS; i++) {
-        const struct report_unit *unit = &sorted[i];
-        put(page, "  %-40s %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "\n",
-            shortened(page->session, unit->name), unit->before.text,
-            unit->before.eh_frame, unit->before.loaded);
-        put(page, "  %40s %+11" PRId64 " %+11" PRId64 " %+11" PRId64 "\n", "",
-            -saved(unit->before.text, unit->after.text),
-            -saved(unit->before.eh_frame, unit->after.eh_frame),
-            -saved(unit->before.loaded, unit->after.loaded));
-    }
+    put(page, "\nUnits (%" PRIu32 "%s)\n  %-32s %9s %7s %9s %7s %9s %7s\n", count,
+        count > MOST_UNITS ? ", the largest savings" : "", "", "code", "saved",
+        ".eh_frame", "saved", "loaded", "saved");
+    for (uint32_t i = 0; i < count && i < MOST_UNITS; i++)
+        put_unit(page, &sorted[i]);
 }
 
 static uint64_t bytes_of_level(const struct report *report, const char *level)
