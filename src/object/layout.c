@@ -33,7 +33,8 @@ static void add_groups(struct layout *layout, struct strings *names)
     }
 }
 
-bool layout_joins(const struct section *section)
+/* See write.c. */
+static bool is_joined(const struct section *section)
 {
     return section_is_frame(section) && section->group == NO_INDEX &&
            section->link == 0;
@@ -58,19 +59,31 @@ static void add_relocs(struct layout *layout, uint32_t index, uint64_t count,
     part->header.sh_info = layout->section_at[index];
 }
 
+/* The frames to join, those with a terminator last. */
+static void collect_frames(struct layout *layout)
+{
+    const struct object *object = layout->object;
+    layout->frames = arena_new_array(layout->arena, uint32_t, object->section_count);
+    for (int last = 0; last <= 1; last++) {
+        for (uint32_t i = 1; i < object->section_count; i++) {
+            if (is_joined(&object->sections[i]) &&
+                frame_is_terminated(&object->sections[i]) == (last == 1))
+                layout->frames[layout->frame_count++] = i;
+        }
+    }
+}
+
 /* All frames become one part, at the place of the first of them. */
 static void join_frames(struct layout *layout, struct part *part, uint64_t *reloc_count)
 {
-    const struct object *object = layout->object;
     uint64_t size = 0;
     part->kind = PART_FRAMES;
     *reloc_count = 0;
-    for (uint32_t i = layout->first_frame; i < object->section_count; i++) {
-        const struct section *section = &object->sections[i];
-        if (!layout_joins(section))
-            continue;
-        layout->section_at[i] = layout->section_at[layout->first_frame];
-        layout->base[i] = (uint32_t)size;
+    for (uint32_t i = 0; i < layout->frame_count; i++) {
+        uint32_t index = layout->frames[i];
+        const struct section *section = &layout->object->sections[index];
+        layout->section_at[index] = layout->section_at[layout->first_frame];
+        layout->base[index] = (uint32_t)size;
         size += section->data.size;
         *reloc_count += section->reloc_count;
         if (section->align > part->header.sh_addralign)
@@ -85,7 +98,7 @@ static void add_sections(struct layout *layout, struct strings *names)
     for (uint32_t i = 1; i < object->section_count; i++) {
         const struct section *section = &object->sections[i];
         uint64_t reloc_count = section->reloc_count;
-        if (layout_joins(section) && layout->first_frame)
+        if (is_joined(section) && layout->first_frame)
             continue;
         layout->section_at[i] = layout->part_count;
         struct part *part = add_part(layout, section->name, section->type, names);
@@ -97,7 +110,7 @@ static void add_sections(struct layout *layout, struct strings *names)
         part->header.sh_addralign = section->align;
         part->header.sh_entsize = section->entry_size;
         part->header.sh_size = section->data.size;
-        if (layout_joins(section)) {
+        if (is_joined(section)) {
             layout->first_frame = i;
             join_frames(layout, part, &reloc_count);
         }
@@ -239,6 +252,7 @@ bool layout_make(struct layout *layout, struct error *err)
     layout->base = arena_new_array(layout->arena, uint32_t, object->section_count);
     layout->part_count = 1;
     add_groups(layout, names);
+    collect_frames(layout);
     add_sections(layout, names);
     number_symbols(layout);
     add_tables(layout, names);

@@ -5,6 +5,8 @@
 #ifndef MO_OBJECT_LAYOUT_H
 #define MO_OBJECT_LAYOUT_H
 
+#include "frames.h"
+
 #include "mo/object.h"
 #include "mo/table.h"
 
@@ -42,9 +44,11 @@ struct layout {
     struct part *parts; /* by ELF index */
     uint32_t part_count;
     uint32_t
-        *section_at; /* ELF index of every section; all joined frames have the same */
-    uint32_t *base;  /* where the section starts in its part: 0 unless it is joined */
-    uint32_t first_frame;   /* section index of the first joined frame, or 0 */
+        *section_at;  /* ELF index of every section; all joined frames have the same */
+    uint32_t *base;   /* where the section starts in its part: 0 unless it is joined */
+    uint32_t *frames; /* joined frames: section indices in the order of the part */
+    uint32_t frame_count;
+    uint32_t first_frame;   /* the one at whose place the part is, or 0 */
     uint32_t *symbol_at;    /* ELF number of every symbol */
     uint32_t *symbol_order; /* the other way round */
     uint32_t local_count;   /* ELF symbols that are local, with the null symbol */
@@ -56,8 +60,5 @@ struct layout {
 
 /* layout.c */
 bool layout_make(struct layout *layout, struct error *err);
-
-/* .eh_frame sections that the writer puts together, see write.c. */
-bool layout_joins(const struct section *section);
 
 #endif

@@ -56,11 +56,11 @@ static void put_file_header(const struct layout *layout, uint8_t *at)
 
 static void put_frames(const struct layout *layout, uint8_t *at)
 {
-    const struct object *object = layout->object;
-    for (uint32_t i = layout->first_frame; i < object->section_count; i++) {
-        const struct section *section = &object->sections[i];
-        if (layout_joins(section) && section->data.size)
-            memcpy(at + layout->base[i], section->data.at, section->data.size);
+    for (uint32_t i = 0; i < layout->frame_count; i++) {
+        uint32_t index = layout->frames[i];
+        struct bytes data = layout->object->sections[index].data;
+        if (data.size)
+            memcpy(at + layout->base[index], data.at, data.size);
     }
 }
 
@@ -88,10 +88,8 @@ static void put_reloc_part(const struct layout *layout, const struct part *part,
         (void)put_relocs(layout, part->of, at);
         return;
     }
-    for (uint32_t i = part->of; i < layout->object->section_count; i++) {
-        if (layout_joins(&layout->object->sections[i]))
-            at = put_relocs(layout, i, at);
-    }
+    for (uint32_t i = 0; i < layout->frame_count; i++)
+        at = put_relocs(layout, layout->frames[i], at);
 }
 
 static void put_group(const struct layout *layout, const struct group *group,

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "frames.h"
+
+#include <elf.h>
+
+/* An ordinary record may well end in four zero bytes (DW_CFA_nop), so this is only a
+ * quick way out. */
+static bool ends_in_zeros(const struct section *section)
+{
+    uint64_t size = section->data.size;
+    return section->data.at && size >= 4 &&
+           load_le(section->data.at + size - 4, 4) == 0;
+}
+
+bool frame_is_terminated(const struct section *section)
+{
+    if (!section_is_frame(section) || !ends_in_zeros(section))
+        return false;
+    struct cursor cursor = cursor_of(section->data);
+    while (cursor_left(&cursor) > 0) {
+        uint64_t length = cursor_u32(&cursor);
+        if (length == 0)
+            return cursor_ok(&cursor) && cursor_left(&cursor) == 0;
+        if (length == UINT32_MAX)
+            length = cursor_u64(&cursor);
+        (void)cursor_take(&cursor, length);
+    }
+    return false;
+}
