@@ -252,6 +252,26 @@ static bool touches_x87(const ZydisDecodedInstruction *insn)
             (ZYDIS_ATTRIB_FPU_STATE_CR | ZYDIS_ATTRIB_FPU_STATE_CW)) != 0;
 }
 
+/* Floating-point arithmetic on vectors reads the rounding mode from mxcsr and adds
+ * sticky exception bits to it: those are the instructions of exception types 2, 3 and
+ * 11 (Intel SDM vol. 2, 2.4 and 2.8). */
+static bool touches_mxcsr(const ZydisDecodedInstruction *insn)
+{
+    switch (insn->meta.exception_class) {
+    case ZYDIS_EXCEPTION_CLASS_SSE2:
+    case ZYDIS_EXCEPTION_CLASS_SSE3:
+    case ZYDIS_EXCEPTION_CLASS_AVX2:
+    case ZYDIS_EXCEPTION_CLASS_AVX3:
+    case ZYDIS_EXCEPTION_CLASS_AVX11:
+    case ZYDIS_EXCEPTION_CLASS_E2:
+    case ZYDIS_EXCEPTION_CLASS_E2NF:
+    case ZYDIS_EXCEPTION_CLASS_E3:
+    case ZYDIS_EXCEPTION_CLASS_E3NF:
+    case ZYDIS_EXCEPTION_CLASS_E11: return true;
+    default: return false;
+    }
+}
+
 static void add_operands(struct insn *out, const ZydisDecodedInstruction *insn,
                          const ZydisDecodedOperand *operands)
 {
@@ -260,6 +280,10 @@ static void add_operands(struct insn *out, const ZydisDecodedInstruction *insn,
             add_register(out, insn, &operands[i]);
         else if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
             add_memory(out, &operands[i].mem);
+    }
+    if (touches_mxcsr(insn)) {
+        out->uses |= BIT(BIT_STATE);
+        out->defs |= BIT(BIT_STATE);
     }
     if (touches_x87(insn) || ((out->uses | out->defs) & BIT(BIT_X87))) {
         out->uses |= BIT(BIT_X87);
