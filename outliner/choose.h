@@ -37,11 +37,8 @@ enum key_mode {
     KEY_STABLE, /* the same in every build: no indices, so not quite as sharp */
 };
 
-/* REFUSAL_NONE, or why the instruction must stay where it is. */
-enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);
-
-/* The same, and if there is no refusal: appends the key, and says how many bytes the
- * instruction takes in a helper. */
+/* Like insn_refusal(), and if there is no refusal: appends the key, and says how many
+ * bytes the instruction takes in a helper. */
 enum refusal insn_key(const struct program *program, uint32_t code, uint32_t insn,
                       enum key_mode mode, struct buffer *key, uint8_t *size);
 

@@ -54,10 +54,14 @@ static void dump_program(FILE *out, const struct options *options, struct arena 
         return;
     }
     struct plan_options choice = plan_options_of(options);
+    if (options->dump == DUMP_CANDIDATES) {
+        dump_candidates(out, program, &tokens, &choice);
+        return;
+    }
     struct plan plan = {0};
     plan_make(stage, program, &tokens, &choice, &plan);
     if (options->explain)
-        explain(out, program, &tokens, &plan, options->explain);
+        explain(out, program, &tokens, &plan, &choice, options->explain);
     else
         dump_plan(out, program, &plan);
 }

@@ -31,6 +31,7 @@ struct explainer {
     struct cover *covers; /* by instruction index */
     uint32_t *helpers;    /* by instruction index: its helper's index, or NO_INDEX */
     uint8_t *forms;       /* by instruction index: the form of its site */
+    const int64_t *best;  /* by instruction index: saving of its best candidate, or 0 */
 };
 
 /* Longest repeat that starts at each position. Repeats are nested intervals of the leaf
@@ -96,44 +97,6 @@ static void find_sites(struct explainer *explainer)
     }
 }
 
-/* The lifter says only that an instruction must not move; its relocation says why. */
-static enum refusal forbidden_because(const struct program *program, uint32_t index)
-{
-    const struct function *function =
-        &program->functions[program_function_of_insn(program, index)];
-    const struct section *section = program_section(program, function->code);
-    uint32_t first = 0;
-    uint32_t count = program_relocs(program, index, &first);
-    for (uint32_t i = first; i < first + count; i++) {
-        const struct reloc_kind *kind =
-            program->target->reloc_kind(section->relocs[i].type);
-        if (kind && (kind->kind == RELOC_TLS_ATOM || kind->kind == RELOC_TLS))
-            return REFUSAL_INSN_TLS;
-        if (!kind || kind->kind == RELOC_BRANCH || kind->kind == RELOC_UNKNOWN)
-            return REFUSAL_INSN_RELOC;
-    }
-    uint8_t flow = program->insns[index].flow;
-    bool calls = flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT || flow == FLOW_JUMP;
-    return calls && count > 0 ? REFUSAL_INSN_TWICE : REFUSAL_INSN_PINNED;
-}
-
-/* Why an instruction of an open function cannot be part of any sequence; NONE: it can.
- */
-static enum refusal pinned_because(const struct program *program, uint32_t index)
-{
-    const struct insn *insn = &program->insns[index];
-    const struct function *function =
-        &program->functions[program_function_of_insn(program, index)];
-    if (insn->traits & INSN_FORBIDDEN)
-        return forbidden_because(program, index);
-    if (insn->traits & (INSN_PINNED | INSN_MARKER | INSN_EXCLUSIVE))
-        return REFUSAL_INSN_PINNED;
-    if (insn->target != NO_INDEX && insn->flow != FLOW_CALL &&
-        insn->target >= function->start && insn->target < function->end)
-        return REFUSAL_INSN_LOCAL;
-    return REFUSAL_NONE;
-}
-
 static const char *reason_of(struct explainer *explainer, uint32_t index)
 {
     const struct program *program = explainer->program;
@@ -146,17 +109,23 @@ static const char *reason_of(struct explainer *explainer, uint32_t index)
                             form_name((enum form)explainer->forms[index]), helper->hash,
                             helper->site_count);
     }
-    enum refusal pinned = pinned_because(program, index);
+    if (program->insns[index].traits & INSN_NOP)
+        return "left: a no-op";
+    uint32_t code = program->functions[program_function_of_insn(program, index)].code;
+    enum refusal pinned = insn_refusal(program, code, index);
     if (pinned != REFUSAL_NONE)
         return arena_format(explainer->stage, "pinned: %s", refusal_text(pinned));
+    if (explainer->best[index] > 0)
+        return arena_format(explainer->stage,
+                            "left: a helper for it could save %" PRId64
+                            " bytes, but better ones took its places",
+                            explainer->best[index]);
     struct cover cover = explainer->covers[index];
     if (cover.length == 0)
-        return program->insns[index].traits & INSN_NOP
-                   ? "left: a no-op"
-                   : "left: not repeated with a neighbour anywhere";
+        return "left: not repeated with a neighbour anywhere";
     return arena_format(explainer->stage,
-                        "left: in a repeat of %" PRIu32 " instructions at %" PRIu32
-                        " places; a helper would not be legal or not pay",
+                        "left: repeats %" PRIu32 " long at %" PRIu32
+                        " places, but no form is legal or none pays",
                         cover.length, cover.count);
 }
 
@@ -171,8 +140,7 @@ static void explain_insns(FILE *out, struct explainer *explainer,
         while (last < end && strcmp(reason_of(explainer, last), reason) == 0)
             last++;
         uint32_t stop = insns[last - 1].offset + insns[last - 1].length;
-        fprintf(out,
-                "  +0x%04" PRIx32 " %4" PRIu32 " instructions %5" PRIu32 " bytes  %s\n",
+        fprintf(out, "  +0x%04" PRIx32 " %4" PRIu32 " insns %5" PRIu32 " bytes  %s\n",
                 insns[first].offset - function->start, last - first,
                 stop - insns[first].offset, reason);
         first = last;
@@ -226,12 +194,14 @@ static uint32_t explain_frozen(FILE *out, const struct program *program,
 }
 
 void explain(FILE *out, const struct program *program, const struct tokens *tokens,
-             const struct plan *plan, const char *glob)
+             const struct plan *plan, const struct plan_options *choice,
+             const char *glob)
 {
     struct arena *stage = arena_new();
     struct explainer explainer = {.stage = stage, .program = program, .plan = plan};
     find_covers(&explainer, tokens);
     find_sites(&explainer);
+    explainer.best = candidates_best(stage, program, tokens, choice);
     uint32_t found = explain_frozen(out, program, glob);
     for (uint32_t i = 0; i < program->function_count; i++) {
         const struct code *code = &program->code[program->functions[i].code];

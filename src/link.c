@@ -79,7 +79,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     struct plan plan = {0};
     *more = false;
     bool ok = plan_round(link, stage, objects, &program, &plan, err);
-    if (ok && round == 1)
+    if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
     /* Sites are priced one by one; unwind tables are shared, so only the whole is
      * exact. */

@@ -106,12 +106,32 @@ void report_totals(const struct report *report, struct sizes *before,
     }
 }
 
+/* Instructions that must stay, in functions that are open: part of the open bytes.
+ * No-ops are not worth moving, so they are not counted as refused. */
+static void add_pinned(struct report *report, const struct program *program)
+{
+    for (uint32_t i = 0; i < program->function_count; i++) {
+        const struct function *function = &program->functions[i];
+        if (function->refusal != REFUSAL_NONE)
+            continue;
+        for (uint32_t j = 0; j < function->insn_count; j++) {
+            uint32_t insn = function->first_insn + j;
+            enum refusal refusal = insn_refusal(program, function->code, insn);
+            if (refusal == REFUSAL_NONE || program->insns[insn].traits & INSN_NOP)
+                continue;
+            report->refusals[refusal].bytes += program->insns[insn].length;
+            report->refusals[refusal].count++;
+        }
+    }
+}
+
 void report_refusals(struct report *report, const struct program *program)
 {
     for (uint32_t i = 0; i < REFUSAL_COUNT; i++) {
         report->refusals[i].bytes += program->refused_bytes[i];
         report->refusals[i].count += program->refused_count[i];
     }
+    add_pinned(report, program);
 }
 
 /* "plain", or the names of all forms that the sites have: "plain+save-stack". */

@@ -22,7 +22,8 @@ MO_MUST_CHECK bool dump_set(FILE *out, const struct options *options,
                             const struct objects *objects, struct row_table *rows,
                             struct error *err);
 
-/* --- dump_object.c, dump_code.c, dump_rows.c, dump_plan.c, explain.c
+/* --- dump_object.c, dump_code.c, dump_rows.c, dump_plan.c,
+ * dump_candidates.c, explain.c
  * ---------------------- */
 
 void dump_object(FILE *out, const struct object *object);
@@ -31,12 +32,20 @@ void dump_rows(FILE *out, const struct program *program);
 void dump_tokens(FILE *out, const struct program *program, const struct tokens *tokens);
 void dump_repeats(FILE *out, const struct program *program,
                   const struct tokens *tokens);
+void dump_candidates(FILE *out, const struct program *program,
+                     const struct tokens *tokens, const struct plan_options *choice);
 void dump_plan(FILE *out, const struct program *program, const struct plan *plan);
 
 /* For each function that the glob names: its state, and for each stretch of
  * instructions what became of it and why. */
 void explain(FILE *out, const struct program *program, const struct tokens *tokens,
-             const struct plan *plan, const char *glob);
+             const struct plan *plan, const struct plan_options *choice,
+             const char *glob);
+
+/* By instruction index: what the best candidate that covers it would save, or 0. */
+const int64_t *candidates_best(struct arena *arena, const struct program *program,
+                               const struct tokens *tokens,
+                               const struct plan_options *choice);
 
 /* "a.o .text+0x10", where an instruction is. */
 void dump_place(FILE *out, const struct program *program, uint32_t insn);

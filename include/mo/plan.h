@@ -65,6 +65,9 @@ struct tokens {
 };
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);
 
+/* REFUSAL_NONE, or why the instruction (of this code index) must stay where it is. */
+enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);
+
 /* --- candidates.c, cost.c, plan.c --------------------------------------------------------- */
 void plan_make(struct arena *arena, const struct program *program,
                const struct tokens *tokens, const struct plan_options *options,

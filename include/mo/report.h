@@ -43,7 +43,8 @@ struct report_helper {
 
 struct report_refusal {
     uint64_t bytes;
-    uint32_t count; /* sections or functions; [REFUSAL_NONE]: open functions */
+    uint32_t
+        count; /* sections, functions or instructions; [REFUSAL_NONE]: open functions */
 };
 
 struct report {
@@ -77,7 +78,7 @@ struct sizes sizes_of(const struct objects *objects);
 void report_before(struct report *report, const struct objects *objects);
 void report_after(struct report *report, const struct objects *objects);
 
-/* What the first round's lifting refused. */
+/* What the first round's lifting refused, and the instructions that cannot move. */
 void report_refusals(struct report *report, const struct program *program);
 
 /* A round that was done; `round` counts from 1, and rounds of several sets add up. */
