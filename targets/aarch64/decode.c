@@ -130,7 +130,7 @@ bool aarch64_allocated(const struct form *form, uint32_t word)
     case AT_PRE:
     case AT_POST:
     case AT_INDEX: return true;
-    case AT_BASE: return !(form->roles & PAIRED) || !(word & 0x00010001u);
+    case AT_PLAIN: return !(form->roles & PAIRED) || !(word & 0x00010001u);
     case AT_LIST:
     case AT_LIST_POST:
     case AT_LANE:
@@ -494,7 +494,7 @@ static bool decode_kind(const struct form *form, uint32_t word, struct insn *out
     case BARRIER: return decode_barrier(word, out);
     case UNKNOWN_STATE: decode_unknown_state(word, out); return true;
     default:
-        if (form->kind >= AT_BASE && form->kind <= AT_LANE_POST)
+        if (form->kind >= AT_PLAIN && form->kind <= AT_LANE_POST)
             decode_memory(form, word, out);
         return true;
     }

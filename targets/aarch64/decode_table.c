@@ -173,9 +173,9 @@ static const struct form single_forms[] = {
     F("ldtr", 0x38400800, 0x3fe00c00, D_W | NSP_R, AT_UNSCALED),
     F("ldtrs", 0x38800800, 0xbfa00c00, D_W | NSP_R, AT_UNSCALED),
     F("ldtrsw", 0xb8800800, 0xffe00c00, D_W | NSP_R, AT_UNSCALED),
-    F("ldadd", 0x38200000, 0x3f208c00, M_R | D_W | NSP_R, AT_BASE),
-    F("swp", 0x38208000, 0x3f20fc00, M_R | D_W | NSP_R, AT_BASE),
-    F("ldapr", 0x38bfc000, 0x3ffffc00, D_W | NSP_R, AT_BASE),
+    F("ldadd", 0x38200000, 0x3f208c00, M_R | D_W | NSP_R, AT_PLAIN),
+    F("swp", 0x38208000, 0x3f20fc00, M_R | D_W | NSP_R, AT_PLAIN),
+    F("ldapr", 0x38bfc000, 0x3ffffc00, D_W | NSP_R, AT_PLAIN),
     F("ldraa", 0xf8200400, 0xff200400, D_W | NSP_R, AT_AUTH),
 };
 
@@ -214,15 +214,15 @@ static const struct form literal_forms[] = {
 };
 
 static const struct form exclusive_forms[] = {
-    F("ldar", 0x08df7c00, 0x3fff7c00, D_W | NSP_R, AT_BASE),
-    F("stlr", 0x089f7c00, 0x3fff7c00, D_R | NSP_R, AT_BASE),
-    FT("ldxr", 0x085f7c00, 0x3fff7c00, D_W | NSP_R, AT_BASE, INSN_EXCLUSIVE),
-    FT("stxr", 0x08007c00, 0x3fe07c00, M_W | D_R | NSP_R, AT_BASE, INSN_EXCLUSIVE),
-    FT("ldxp", 0x887f0000, 0xbfff0000, D_W | A_W | NSP_R, AT_BASE, INSN_EXCLUSIVE),
-    FT("stxp", 0x88200000, 0xbfe00000, M_W | D_R | A_R | NSP_R, AT_BASE,
+    F("ldar", 0x08df7c00, 0x3fff7c00, D_W | NSP_R, AT_PLAIN),
+    F("stlr", 0x089f7c00, 0x3fff7c00, D_R | NSP_R, AT_PLAIN),
+    FT("ldxr", 0x085f7c00, 0x3fff7c00, D_W | NSP_R, AT_PLAIN, INSN_EXCLUSIVE),
+    FT("stxr", 0x08007c00, 0x3fe07c00, M_W | D_R | NSP_R, AT_PLAIN, INSN_EXCLUSIVE),
+    FT("ldxp", 0x887f0000, 0xbfff0000, D_W | A_W | NSP_R, AT_PLAIN, INSN_EXCLUSIVE),
+    FT("stxp", 0x88200000, 0xbfe00000, M_W | D_R | A_R | NSP_R, AT_PLAIN,
        INSN_EXCLUSIVE),
-    F("cas", 0x08a07c00, 0x3fa07c00, M_R | M_W | D_R | NSP_R, AT_BASE),
-    F("casp", 0x08207c00, 0xbfa07c00, M_R | M_W | D_R | PAIRED | NSP_R, AT_BASE),
+    F("cas", 0x08a07c00, 0x3fa07c00, M_R | M_W | D_R | NSP_R, AT_PLAIN),
+    F("casp", 0x08207c00, 0xbfa07c00, M_R | M_W | D_R | PAIRED | NSP_R, AT_PLAIN),
 };
 
 /* Release consistency (unscaled), memory tagging, and the memory copy instructions. */
@@ -231,6 +231,10 @@ static const struct form ordered_forms[] = {
     F("ldapur", 0x19400000, 0x3fe00c00, D_W | NSP_R, AT_UNSCALED),
     F("ldapurs", 0x19800000, 0xbfa00c00, D_W | NSP_R, AT_UNSCALED),
     F("ldapursw", 0x99800000, 0xffe00c00, D_W | NSP_R, AT_UNSCALED),
+    F("stlur v", 0x1d000800, 0x3fe00c00, VD_R | NSP_R, AT_UNSCALED),
+    F("ldapur v", 0x1d400800, 0x3fe00c00, VD_W | NSP_R, AT_UNSCALED),
+    F("stlur q", 0x1d800800, 0xffe00c00, VD_R | NSP_R, AT_UNSCALED),
+    F("ldapur q", 0x1dc00800, 0xffe00c00, VD_W | NSP_R, AT_UNSCALED),
     F("stg", 0xd9200800, 0xff200c00, DSP_R | NSP_R, AT_TAG),
     F("stg pre", 0xd9200c00, 0xff200c00, DSP_R | NSP_R | NSP_W, AT_TAG_PRE),
     F("stg post", 0xd9200400, 0xff200c00, DSP_R | NSP_R | NSP_W, AT_TAG_POST),
@@ -331,6 +335,8 @@ const struct form *aarch64_form(uint32_t word)
             if ((word & form->mask) != form->value)
                 continue;
             if (!(form->opcodes >> field(word, form->shift, 5) & 1u))
+                continue;
+            if (form->roles & SIZE_IMMH && !field(word, 19, 4))
                 continue;
             if (form->sizes == 0xff)
                 return form;

@@ -57,7 +57,7 @@ enum form_kind {
     PC_14,
     PC_ADR,
     PC_PAGE,
-    AT_BASE,     /* [Xn] and nothing else */
+    AT_PLAIN,    /* [Xn] and nothing else */
     AT_INDEX,    /* [Xn, Xm] */
     AT_SCALED,   /* [Xn, #imm12 * size] */
     AT_UNSCALED, /* [Xn, #imm9] */
