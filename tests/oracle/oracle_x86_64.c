@@ -16,6 +16,7 @@
  * Not run: calls, returns, indirect jumps, fs and gs segments, pinned and opaque
  * instructions, whatever this processor does not have (counted as such).
  */
+#define _GNU_SOURCE
 #include "native_x86_64.h"
 
 #include "mo/object.h"
@@ -462,7 +463,7 @@ static void print_sample(const struct sample *sample, const char *text)
     ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
     ZydisFormatterFormatInstruction(&formatter, &sample->is, sample->operands,
                                     sample->is.operand_count_visible, line, sizeof line,
-                                    0);
+                                    0, NULL);
     printf("%-50s %s\n", line, text);
 }
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the checker (verify*.c): two sets of objects side by side, and what is known
+ * about which place of one is which place of the other.
+ */
+#ifndef MO_OUTLINER_VERIFY_H
+#define MO_OUTLINER_VERIFY_H
+
+#include "mo/array.h"
+#include "mo/program.h"
+#include "mo/table.h"
+
+/* A place in a set of objects. */
+struct spot {
+    uint32_t object, section; /* index in the set, index in the object */
+    uint32_t offset;          /* section offset, bytes */
+};
+
+struct named {
+    uint32_t object, symbol;
+};
+
+/* One of the two sets. */
+struct side {
+    const struct objects *objects;
+    struct frames *frames; /* by object */
+    struct table *names;   /* of defined global symbols … */
+    array_of(struct named) definitions; /* … by their number there */
+};
+
+struct pair {
+    uint32_t before, after; /* section offsets */
+};
+
+/* Where the code of a section of `before` has gone. */
+struct section_map {
+    bool identity;          /* nothing moved; the rest is unused */
+    uint32_t size;          /* of the old section */
+    uint32_t *starts;       /* by old offset: new offset of the instruction, or NO_INDEX */
+    array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
+};
+
+/* A reference that was met before the map of its section was complete. */
+struct pending {
+    struct spot from_before, from_after; /* where the reference is … */
+    struct spot before, after;           /* … and what it means */
+};
+
+struct verify {
+    struct arena *arena;
+    const struct target *target;
+    struct row_table *rows;
+    uint32_t entry_row; /* the plain row at a helper's entry */
+    struct side before, after;
+    uint32_t **after_of;       /* by object, section of `before`: section, or NO_INDEX */
+    uint32_t **before_of;      /* by object, section of `after`: section, or NO_INDEX */
+    struct section_map **maps; /* by object, section of `before`; no starts: no code */
+    bool maps_complete;
+    array_of(struct pending) pending;
+};
+
+const struct section *spot_section(const struct side *side, struct spot spot);
+
+/* "…: text (in the output at …)"; returns false. */
+bool verify_fail(const struct verify *verify, struct spot before, struct spot after,
+                 struct error *err, const char *format, ...) MO_PRINTF(5, 6);
+
+/* --- verify_pairs.c: sections, groups, global names ------------------------------------- */
+bool verify_pair_sections(struct verify *verify, struct error *err);
+void verify_index_names(struct arena *arena, struct side *side);
+/* Helpers may lie there: a code section of `after` that is new, or in a unit of ours. */
+bool is_helper_section(const struct verify *verify, uint32_t object, uint32_t section);
+
+/* --- verify_refs.c: what references mean ------------------------------------------------ */
+struct meaning {
+    bool absolute;     /* no symbol, or an absolute one: `addend` is the value */
+    bool placed;       /* a place in the set: `object`, `section` and `offset` count */
+    bool section_symbol;
+    const char *name;  /* of a global symbol, or NULL */
+    uint8_t visibility; /* of its definition (STV_…) */
+    int64_t addend;    /* bias included */
+    uint32_t object, section;
+    int64_t offset; /* section offset, addend included */
+};
+struct meaning meaning_of(const struct side *side, uint32_t object,
+                          const struct reloc *reloc, uint8_t bias);
+struct meaning meaning_of_place(struct spot spot, int64_t offset);
+bool meanings_agree(struct verify *verify, const struct meaning *before,
+                    const struct meaning *after, struct spot from_before,
+                    struct spot from_after, struct error *err);
+/* A position in code of `before` and one in `after` are the same. Maps must be complete. */
+bool positions_agree(const struct verify *verify, struct spot before, struct spot after);
+bool verify_pending(struct verify *verify, struct error *err);
+
+/* --- verify_insn.c: one instruction ----------------------------------------------------- */
+struct view {
+    struct spot at;
+    struct insn insn;
+    const uint8_t *bytes;
+    const struct reloc *relocs; /* that lie in its bytes */
+    uint32_t reloc_count;
+};
+/* False when no instruction can be decoded there. */
+bool view_at(const struct verify *verify, const struct side *side, struct spot at,
+             struct view *out);
+/* Where a direct call or jump goes, if that is known. */
+bool view_target(const struct verify *verify, const struct side *side,
+                 const struct view *view, struct spot *out);
+/* The same instruction: bytes, relocations, what they mean. `shift` is added to its SP
+ * operand; `thunk` says that the call has become a jump. */
+bool views_agree(struct verify *verify, const struct view *before,
+                 const struct view *after, int32_t shift, bool thunk,
+                 struct error *err);
+
+/* --- verify_rows.c: unwind rows --------------------------------------------------------- */
+#define ROW_UNREAD (UINT32_MAX - 1) /* there is unwind data, but it cannot be read */
+uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde);
+/* The row leaves the return address in the link register. */
+bool row_keeps_link(const struct verify *verify, uint32_t row);
+/* `after` is the row `before`, plus where the link register is kept (SAVE_…). */
+enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
+bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
+                  enum save save, uint8_t scratch);
+/* While the payload of a called helper runs, an unwinder sees the caller in row `site`,
+ * and `now` is the truth: false when `written` has made the difference matter. */
+bool row_still_true(const struct verify *verify, uint32_t site, uint32_t now,
+                    uint64_t written);
+/* FDE by FDE: personality, LSDA, flags; and the helpers' have none. */
+bool verify_frames(struct verify *verify, struct error *err);
+
+/* --- verify_walk.c, verify_site.c: code ------------------------------------------------- */
+/* All code sections of an object that have changed. */
+bool verify_code(struct verify *verify, uint32_t object, struct error *err);
+
+/* A helper that has been entered and not left. */
+struct entered {
+    bool call;           /* else by a jump */
+    enum save save;
+    uint8_t scratch;     /* SAVE_REGISTER: the register that keeps the link register */
+    uint32_t row;        /* the row of `before` at the payload's first instruction */
+    int32_t shift;       /* bytes that SP is lower for it */
+    uint64_t written;    /* registers that the payload has written so far */
+    struct spot resume;  /* behind the call or jump */
+};
+
+enum { MOST_ENTERED = 64 };
+
+/* The parallel walk of one range of code. */
+struct walk {
+    struct verify *verify;
+    struct spot before, after; /* next instruction of each */
+    struct entered entered[MOST_ENTERED];
+    uint32_t depth;
+    uint32_t function_start, function_end; /* of the code around, in `before` */
+    uint32_t end;  /* behind it, also when it is no function: what follows is other code */
+    bool is_glued; /* the next instruction must follow at once: */
+    struct spot glued;
+    bool below_sp; /* that code touches memory below SP */
+    uint64_t written; /* registers that it writes anywhere */
+};
+/* Takes the walk over the instruction `view` of `before`, through as many helpers as it
+ * needs. */
+bool walk_over(struct walk *walk, const struct view *view, struct error *err);
+
+/* --- verify_data.c, verify_symbols.c ---------------------------------------------------- */
+bool verify_data(struct verify *verify, struct error *err);
+/* Every byte of a code section is what it was. */
+bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section);
+/* Then only what its relocations mean is to be compared. */
+bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
+                      struct error *err);
+bool verify_symbols(struct verify *verify, struct error *err);
+
+#endif
