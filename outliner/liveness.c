@@ -117,14 +117,18 @@ static bool is_tail_call(const struct program *program, uint32_t number)
     return insn->flow == FLOW_JUMP && callee_of(program, number) != CALLEE_PRIVATE;
 }
 
-static struct regset live_at_exit(const struct program *program,
-                                  const struct function *function, uint32_t last)
+static struct regset live_at_exit(const struct program *program, uint32_t number,
+                                  uint32_t last)
 {
     const struct target *target = program->target;
+    const struct function *function = &program->functions[number];
     const struct insn *insn = &program->insns[last];
     if (insn->flow == FLOW_STOP)
         return (struct regset){0};
-    if (program->code[function->code].helpers)
+    /* An outlined function returns into the middle of the code that it came from:
+     * helpers of an earlier run and LLVM's are known by their names alone. */
+    if (program->code[function->code].helpers ||
+        private_name(program_function_name(program, number)))
         return REGSET_ALL;
     if (insn->flow == FLOW_RETURN)
         return target->return_uses;
@@ -169,7 +173,7 @@ static struct regset live_out(const struct program *program, uint32_t number,
     struct successors to = block_successors(program, number);
     struct regset out = {0};
     if (to.leaves || program->insns[last].flow == FLOW_RETURN)
-        out = joined(out, live_at_exit(program, function, last));
+        out = joined(out, live_at_exit(program, block->function, last));
     for (int i = 0; i < 2; i++) {
         if (to.direct[i] != NO_INDEX)
             out = joined(out, ins[to.direct[i] - function->first_block]);

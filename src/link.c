@@ -20,8 +20,12 @@
 #include "mo/program.h"
 #include "mo/report.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#define HELPER_PREFIX "mo_outlined."
 
 struct link {
     const struct options *options;
@@ -104,14 +108,20 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
 /* --- one set
  * ---------------------------------------------------------------------------- */
 
-/* Holds nothing but helpers: an earlier round or an earlier run made it. */
+/* Holds nothing but helpers: an earlier round made it, or an earlier run, of which only
+ * the names tell. */
 static bool is_helper_object(const struct object *object)
 {
-    for (uint32_t i = 0; i < object->unit_count; i++) {
-        if (!object->units[i].helpers)
+    uint32_t helpers = 0;
+    for (uint32_t i = 1; i < object->symbol_count; i++) {
+        const struct symbol *symbol = &object->symbols[i];
+        if (symbol->type != STT_FUNC || symbol->section == SECTION_UNDEFINED)
+            continue;
+        if (strncmp(symbol->name, HELPER_PREFIX, strlen(HELPER_PREFIX)) != 0)
             return false;
+        helpers++;
     }
-    return object->unit_count > 0;
+    return helpers > 0;
 }
 
 /* In a directory each round puts an object of helpers behind the others. They become
