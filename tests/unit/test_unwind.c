@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * src/unwind on small sections: reading, refusing, writing, building for helpers.
+ */
+#include "mo/array.h"
+#include "mo/unwind.h"
+
+#include <check.h>
+#include <elf.h>
+#include <string.h>
+
+enum { CODE = 1, FRAMES = 2, SECTIONS = 3, CODE_SIZE = 0x1000 };
+
+static struct arena *arena;
+static struct row_table *rows;
+static struct section sections[SECTIONS];
+static struct symbol symbols[2];
+static struct unit unit = {.name = "a.o"};
+static struct object object;
+
+static void setup(void)
+{
+    arena = arena_new();
+    rows = row_table_new(arena);
+    memset(sections, 0, sizeof sections);
+    sections[CODE] = (struct section){
+        .name = ".text",
+        .type = SHT_PROGBITS,
+        .align = 16,
+        .group = NO_INDEX,
+        .data = {arena_alloc(arena, CODE_SIZE), CODE_SIZE}
+    };
+    symbols[1] = (struct symbol){.name = "", .type = STT_SECTION, .section = CODE};
+    object = (struct object){.name = "a.o",
+                             .machine = EM_X86_64,
+                             .units = &unit,
+                             .unit_count = 1,
+                             .sections = sections,
+                             .section_count = SECTIONS,
+                             .symbols = symbols,
+                             .symbol_count = 2};
+}
+
+static void teardown(void)
+{
+    arena_free(arena);
+}
+
+/* --- assembling
+ * ----------------------------------------------------------------------- */
+
+/* A CIE of the compilers' kind with these letters; its augmentation data is `data`. */
+static void put_cie(struct buffer *out, const char *letters, struct bytes data)
+{
+    bool arm = object.machine == EM_AARCH64;
+    static const uint8_t x86[] = {0x0c, 7, 8, 0x90, 1}, aarch64[] = {0x0c, 31, 0};
+    uint64_t at = out->size;
+    buffer_u32(out, 0);
+    buffer_u32(out, 0);
+    buffer_u8(out, 1);
+    buffer_string(out, letters);
+    buffer_uleb(out, arm ? 4 : 1);
+    buffer_sleb(out, -8);
+    buffer_u8(out, arm ? 30 : 16);
+    buffer_uleb(out, data.size);
+    buffer_put(out, data.at, data.size);
+    buffer_put(out, arm ? aarch64 : x86, arm ? sizeof aarch64 : sizeof x86);
+    buffer_fill(out, 0, align_up(out->size, 4) - out->size);
+    store_le(out->at + at, 4, out->size - at - 4);
+}
+
+static const uint8_t PCREL4[] = {0x1b};
+
+static void put_plain_cie(struct buffer *out)
+{
+    put_cie(out, "zR", (struct bytes){PCREL4, 1});
+}
+
+/* An FDE whose CIE lies at `cie`. */
+static void put_fde(struct buffer *out, uint32_t cie, uint32_t length,
+                    const void *program, uint32_t size)
+{
+    uint64_t at = out->size;
+    buffer_u32(out, 0);
+    buffer_u32(out, (uint32_t)(at + 4 - cie));
+    buffer_u32(out, 0);
+    buffer_u32(out, length);
+    buffer_u8(out, 0);
+    buffer_put(out, program, size);
+    buffer_fill(out, 0, align_up(out->size, 4) - out->size);
+    store_le(out->at + at, 4, out->size - at - 4);
+}
+
+static void set_frames(struct bytes data, const struct reloc *relocs, uint32_t count)
+{
+    sections[FRAMES] = (struct section){.name = ".eh_frame",
+                                        .type = SHT_PROGBITS,
+                                        .flags = SHF_ALLOC,
+                                        .align = 8,
+                                        .group = NO_INDEX,
+                                        .data = data,
+                                        .relocs = relocs,
+                                        .reloc_count = count};
+}
+
+static struct reloc pc_begin(uint64_t fde, int64_t start)
+{
+    uint32_t type = object.machine == EM_AARCH64 ? R_AARCH64_PREL32 : R_X86_64_PC32;
+    return (struct reloc){fde + 8, start, 1, type};
+}
+
+/* One plain CIE, one FDE [0x40, 0x40 + length) with this program, read. */
+static struct fde read_one(const void *program, uint32_t size, uint32_t length)
+{
+    static struct reloc reloc;
+    struct buffer out = buffer_new(arena);
+    struct frames frames;
+    struct error err = {0};
+    put_plain_cie(&out);
+    reloc = pc_begin(out.size, 0x40);
+    put_fde(&out, 0, length, program, size);
+    set_frames(buffer_bytes(&out), &reloc, 1);
+    ck_assert_msg(frames_read(arena, &object, rows, &frames, &err), "%s", err.message);
+    ck_assert_uint_eq(frames.fde_count, 1);
+    return frames.fdes[0];
+}
+
+/* --- reading
+ * -------------------------------------------------------------------------- */
+
+static const uint8_t PUSH_POP[] = {0x41, 0x0e, 0x10, 0x83, 0x02, 0x50, 0x0e, 0x08};
+
+START_TEST(rows_of_a_push)
+{
+    struct fde fde = read_one(PUSH_POP, sizeof PUSH_POP, 0x20);
+    ck_assert_int_eq(fde.refusal, REFUSAL_NONE);
+    ck_assert_uint_eq(fde.code_section, CODE);
+    ck_assert_uint_eq(fde.start, 0x40);
+    ck_assert_uint_eq(fde.length, 0x20);
+    ck_assert_uint_eq(fde.program_size, sizeof PUSH_POP);
+    ck_assert_uint_eq(fde.change_count, 3);
+    ck_assert_uint_eq(fde.changes[0].row, row_at_entry(rows, EM_X86_64));
+    ck_assert_uint_eq(fde.changes[1].offset, 0x41);
+    const struct row *row = row_get(rows, fde.changes[1].row);
+    ck_assert_uint_eq(row->cfa_register, 7);
+    ck_assert_int_eq(row->cfa_offset, 16);
+    ck_assert_uint_eq(row->rule_count, 2);
+    ck_assert_int_eq(row_rule(row, 3)->value, -16);
+    ck_assert_ptr_null(row_rule(row, 6));
+    ck_assert_uint_eq(fde.changes[2].offset, 0x51);
+    ck_assert_uint_eq(fde_row_at(&fde, 0x50), fde.changes[1].row);
+    ck_assert_uint_eq(fde_row_at(&fde, 0x51), fde.changes[2].row);
+    ck_assert_uint_eq(fde_row_at(&fde, 0x3f), ROW_NONE);
+}
+END_TEST
+
+START_TEST(changes_behind_the_end_do_not_count)
+{
+    struct fde fde = read_one(PUSH_POP, sizeof PUSH_POP, 0x11);
+    ck_assert_uint_eq(fde.change_count, 2);
+}
+END_TEST
+
+START_TEST(arguments_are_not_remembered)
+{
+    /* args_size 16; remember; advance; args_size 0, cfa 16; advance; restore */
+    static const uint8_t program[] = {0x2e, 16,   0x0a, 0x41, 0x2e,
+                                      0,    0x0e, 16,   0x41, 0x0b};
+    struct fde fde = read_one(program, sizeof program, 0x20);
+    ck_assert_uint_eq(fde.change_count, 3);
+    ck_assert(fde.remembers);
+    ck_assert_uint_eq(row_get(rows, fde.changes[0].row)->args_size, 16);
+    ck_assert_uint_eq(fde.changes[2].row, row_at_entry(rows, EM_X86_64));
+}
+END_TEST
+
+START_TEST(signing_state)
+{
+    static const uint8_t program[] = {0x41, 0x2d, 0x41, 0x2d};
+    ck_assert_int_eq(read_one(program, sizeof program, 32).refusal, REFUSAL_BAD_FRAME);
+    object.machine = EM_AARCH64;
+    struct fde fde = read_one(program, sizeof program, 32);
+    ck_assert_int_eq(fde.refusal, REFUSAL_NONE);
+    ck_assert_uint_eq(fde.changes[1].offset, 0x44); /* factored by 4 */
+    ck_assert(row_get(rows, fde.changes[1].row)->ra_signed);
+    ck_assert_uint_eq(fde.changes[2].row, row_at_entry(rows, EM_AARCH64));
+}
+END_TEST
+
+static const struct {
+    const char *what;
+    uint8_t size, bytes[8];
+} BAD_PROGRAMS[] = {
+    {"unknown opcode",           1, {0x3f}                                    },
+    {"set_loc",                  5, {0x01, 1, 0, 0, 0}                        },
+    {"restore without remember", 1, {0x0b}                                    },
+    {"cut off operand",          7, {0x0c, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80}},
+    {"block leads outside",      2, {0x0f, 0x70}                              },
+    {"offset of an expression",  5, {0x0f, 1, 0x30, 0x0e, 8}                  },
+    {"column out of range",      4, {0x08, 0xff, 0xff, 0x7f}                  },
+};
+
+START_TEST(bad_programs_are_refused)
+{
+    struct fde fde = read_one(BAD_PROGRAMS[_i].bytes, BAD_PROGRAMS[_i].size, 16);
+    ck_assert_msg(fde.refusal == REFUSAL_BAD_FRAME, "%s", BAD_PROGRAMS[_i].what);
+    ck_assert_uint_eq(fde.change_count, 0);
+    ck_assert_uint_eq(fde.code_section, CODE);
+}
+END_TEST
+
+static const struct {
+    const char *letters;
+    bool good, signal_frame, b_key;
+} LETTERS[] = {
+    {"zR",  true,  false, false},
+    {"zRS", true,  true,  false},
+    {"zRB", true,  false, true },
+    {"zRG", false, false, false},
+    {"zRQ", false, false, false},
+};
+
+START_TEST(augmentation_letters)
+{
+    struct buffer out = buffer_new(arena);
+    put_cie(&out, LETTERS[_i].letters, (struct bytes){PCREL4, 1});
+    struct reloc reloc = pc_begin(out.size, 0);
+    put_fde(&out, 0, 16, "", 0);
+    set_frames(buffer_bytes(&out), &reloc, 1);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert(frames_read(arena, &object, rows, &frames, &err));
+    ck_assert_int_eq(frames.fdes[0].refusal == REFUSAL_NONE, LETTERS[_i].good);
+    ck_assert_int_eq(frames.cies[0].refusal == REFUSAL_NONE, LETTERS[_i].good);
+    ck_assert_uint_eq(frames.fdes[0].code_section, CODE);
+    if (LETTERS[_i].good) {
+        ck_assert_int_eq(frames.cies[0].signal_frame, LETTERS[_i].signal_frame);
+        ck_assert_int_eq(frames.cies[0].b_key, LETTERS[_i].b_key);
+    }
+}
+END_TEST
+
+/* What makes a whole section fail: one byte changed in a good one. */
+static const struct {
+    const char *what;
+    uint32_t at;
+    uint8_t value;
+} BROKEN[] = {
+    {"length leads outside",           1,      1 },
+    {"length below four",              0,      2 },
+    {"unknown version",                8,      2 },
+    {"CIE pointer to nowhere",         24 + 4, 12},
+    {"CIE pointer before the section", 24 + 5, 1 },
+    {"record behind the terminator",   0,      0 },
+};
+
+START_TEST(broken_sections_fail)
+{
+    struct buffer out = buffer_new(arena);
+    put_plain_cie(&out);
+    ck_assert_uint_eq(out.size, 24);
+    struct reloc reloc = pc_begin(out.size, 0);
+    put_fde(&out, 0, 16, PUSH_POP, sizeof PUSH_POP);
+    if (BROKEN[_i].at == 0 && BROKEN[_i].value == 0)
+        store_le(out.at, 4, 0);
+    else
+        out.at[BROKEN[_i].at] = BROKEN[_i].value;
+    set_frames(buffer_bytes(&out), &reloc, 1);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert_msg(!frames_read(arena, &object, rows, &frames, &err), "%s",
+                  BROKEN[_i].what);
+    ck_assert_ptr_nonnull(strstr(err.message, "a.o: .eh_frame+0x"));
+}
+END_TEST
+
+START_TEST(overlapping_frames_are_refused)
+{
+    struct buffer out = buffer_new(arena);
+    struct reloc relocs[3];
+    put_plain_cie(&out);
+    for (uint32_t i = 0; i < 3; i++) {
+        relocs[i] = pc_begin(out.size, (int64_t)i * 16);
+        put_fde(&out, 0, i == 0 ? 17 : 16, "", 0);
+    }
+    set_frames(buffer_bytes(&out), relocs, 3);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert(frames_read(arena, &object, rows, &frames, &err));
+    ck_assert_int_eq(frames.fdes[0].refusal, REFUSAL_BAD_FRAME);
+    ck_assert_int_eq(frames.fdes[1].refusal, REFUSAL_BAD_FRAME);
+    ck_assert_int_eq(frames.fdes[2].refusal, REFUSAL_NONE);
+}
+END_TEST
+
+/* --- writing
+ * -------------------------------------------------------------------------- */
+
+/* Three FDEs of 16 bytes at 0, 16 and 32; the third has a CIE of its own. */
+static struct frames three_fdes(void)
+{
+    static struct reloc relocs[3];
+    struct buffer out = buffer_new(arena);
+    put_plain_cie(&out);
+    for (uint32_t i = 0; i < 2; i++) {
+        relocs[i] = pc_begin(out.size, (int64_t)i * 16);
+        put_fde(&out, 0, 16, PUSH_POP, sizeof PUSH_POP);
+    }
+    uint32_t cie = (uint32_t)out.size;
+    put_cie(&out, "zRS", (struct bytes){PCREL4, 1});
+    relocs[2] = pc_begin(out.size, 32);
+    put_fde(&out, cie, 16, PUSH_POP, sizeof PUSH_POP);
+    buffer_u32(&out, 0);
+    set_frames(buffer_bytes(&out), relocs, 3);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert_msg(frames_read(arena, &object, rows, &frames, &err), "%s", err.message);
+    ck_assert_uint_eq(frames.fde_count, 3);
+    ck_assert_uint_eq(frame_count(&sections[FRAMES]), 3);
+    return frames;
+}
+
+static struct frames rewrite(const struct frames *frames, const struct fde_edit *edits)
+{
+    struct section out;
+    struct frames again;
+    struct error err = {0};
+    frames_rewrite(arena, &object, FRAMES, rows, frames, edits, &out);
+    sections[FRAMES] = out;
+    ck_assert_msg(frames_read(arena, &object, rows, &again, &err), "%s", err.message);
+    return again;
+}
+
+START_TEST(no_edit_no_change)
+{
+    struct frames frames = three_fdes();
+    struct section out;
+    struct fde_edit edits[3] = {0};
+    frames_rewrite(arena, &object, FRAMES, rows, &frames, edits, &out);
+    ck_assert_uint_eq(out.data.size, sections[FRAMES].data.size);
+    ck_assert_mem_eq(out.data.at, sections[FRAMES].data.at, out.data.size);
+}
+END_TEST
+
+START_TEST(a_dropped_fde_takes_its_cie_along)
+{
+    struct frames frames = three_fdes();
+    struct fde_edit edits[3] = {[2] = {.drop = true}};
+    uint64_t before = sections[FRAMES].data.size;
+    struct frames again = rewrite(&frames, edits);
+    ck_assert_uint_eq(again.fde_count, 2);
+    ck_assert_uint_eq(again.cie_count, 1);
+    ck_assert_uint_eq(sections[FRAMES].data.size, before - 24 - 28);
+    ck_assert_uint_eq(sections[FRAMES].reloc_count, 2);
+}
+END_TEST
+
+START_TEST(a_shortened_fde_moves_the_rest)
+{
+    struct frames frames = three_fdes();
+    struct row_change plain = {0, row_at_entry(rows, EM_X86_64)};
+    struct fde_edit edits[3] = {
+        [0] = {false, true, 5, &plain, 1}
+    };
+    struct frames again = rewrite(&frames, edits);
+    ck_assert_uint_eq(again.fdes[0].length, 5);
+    ck_assert_uint_eq(again.fdes[0].program_size, 0);
+    ck_assert_uint_eq(again.fdes[1].offset, frames.fdes[1].offset - 8);
+    ck_assert_uint_eq(again.fdes[1].change_count, frames.fdes[1].change_count);
+    ck_assert_uint_eq(again.cies[1].offset, frames.cies[1].offset - 8);
+    ck_assert_uint_eq(sections[FRAMES].relocs[2].offset, again.fdes[2].offset + 8);
+}
+END_TEST
+
+START_TEST(a_row_that_comes_back_is_remembered)
+{
+    /* push rbx; push rbp; (epilogue in the middle); push state again; epilogue */
+    static const uint8_t program[] = {0x41, 0x0e, 0x10, 0x83, 2,    0x41, 0x0e,
+                                      0x18, 0x86, 3,    0x45, 0x0a, 0xc3, 0xc6,
+                                      0x0e, 8,    0x41, 0x0b, 0x45, 0x0e, 8};
+    struct fde fde = read_one(program, sizeof program, 0x40);
+    ck_assert_int_eq(fde.refusal, REFUSAL_NONE);
+    ck_assert_uint_eq(fde.change_count, 6);
+    struct cie cie = helper_cie(rows, EM_X86_64);
+    uint32_t size =
+        fde_size(rows, &cie, fde.changes, fde.change_count, fde.start, 0x40);
+    ck_assert_uint_eq(size, align_up(17 + sizeof program, 4));
+}
+END_TEST
+
+/* --- building
+ * ------------------------------------------------------------------------- */
+
+START_TEST(helpers_get_frames)
+{
+    object.machine = _i ? EM_AARCH64 : EM_X86_64;
+    uint32_t plain = row_at_entry(rows, object.machine);
+    struct row_change one = {0x10, plain};
+    struct frame_range ranges[] = {
+        {0x10, 0x20, false, false,   &one, 1},
+        {0x10, 0x20, true,  false,   &one, 1},
+        {0x10, 0x20, false, _i == 1, &one, 1}
+    };
+    struct row_change changes[3] = {
+        {0x10, plain},
+        {0x40, plain},
+        {0x80, plain}
+    };
+    for (uint32_t i = 0; i < 3; i++) {
+        ranges[i].start = changes[i].offset;
+        ranges[i].changes = &changes[i];
+    }
+    frames_build(arena, object.machine, rows, ranges, 3, 1, 0, &sections[FRAMES]);
+    ck_assert_uint_eq(sections[FRAMES].data.size % 8, 0);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert_msg(frames_read(arena, &object, rows, &frames, &err), "%s", err.message);
+    ck_assert_uint_eq(frames.cie_count, _i ? 3 : 2);
+    ck_assert_uint_eq(frames.fde_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct fde *fde = &frames.fdes[i];
+        ck_assert_int_eq(fde->refusal, REFUSAL_NONE);
+        ck_assert_uint_eq(fde->start, changes[i].offset);
+        ck_assert_uint_eq(fde->length, 0x20);
+        ck_assert_uint_eq(fde->change_count, 1);
+        ck_assert_uint_eq(fde->changes[0].row, plain);
+        ck_assert_int_eq(frames.cies[fde->cie].signal_frame, ranges[i].signal_frame);
+        ck_assert_int_eq(frames.cies[fde->cie].b_key, ranges[i].b_key);
+    }
+    uint32_t first;
+    ck_assert_uint_eq(frames_find(&frames, CODE, 0x20, 0x41, &first), 2);
+    ck_assert_uint_eq(first, 0);
+    ck_assert_uint_eq(frames_find(&frames, CODE, 0x30, 0x40, &first), 0);
+    ck_assert_uint_eq(frames_find(&frames, FRAMES, 0, 0x1000, &first), 0);
+}
+END_TEST
+
+static uint32_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) % limit;
+}
+
+/* A row near `from`: one thing changed. */
+static uint32_t random_neighbour(uint32_t from)
+{
+    static const uint8_t expression[] = {0x77, 0x08, 0x06};
+    struct row row = *row_get(rows, from);
+    struct rule rules[40];
+    uint32_t column = 17 + random_below(60), at = 0;
+    memcpy(rules, row.rules, row.rule_count * sizeof *rules);
+    switch (random_below(6)) {
+    case 0:
+        row.cfa_is_expression = random_below(8) == 0;
+        row.cfa_expression = (struct bytes){expression, 1 + random_below(3)};
+        row.cfa_register = 6 + random_below(2);
+        break;
+    case 1:
+        row.cfa_is_expression = false;
+        row.cfa_offset = random_below(100) * 8 - 80;
+        break;
+    case 2: row.args_size = random_below(3) * 16; break;
+    default:
+        while (at < row.rule_count && rules[at].column < column)
+            at++;
+        if (row.rule_count > 12 && at < row.rule_count && rules[at].column != 16) {
+            memmove(&rules[at], &rules[at + 1],
+                    (--row.rule_count - at) * sizeof *rules);
+        } else if (at == row.rule_count || rules[at].column != column) {
+            memmove(&rules[at + 1], &rules[at],
+                    (row.rule_count++ - at) * sizeof *rules);
+            rules[at] = (struct rule){
+                column, 1 + random_below(7), 0, {NULL, 0}
+            };
+            if (rules[at].kind == RULE_OFFSET || rules[at].kind == RULE_VAL_OFFSET)
+                rules[at].value = random_below(200) * 8 - 800;
+            if (rules[at].kind == RULE_REGISTER)
+                rules[at].value = random_below(16);
+            if (rules[at].kind >= RULE_EXPRESSION)
+                rules[at].expression = (struct bytes){expression, 3};
+        }
+    }
+    row.rules = rules;
+    return row_intern(rows, &row);
+}
+
+/* Any list of rows survives writing and reading, and has the size that was foretold. */
+START_TEST(random_rows_survive)
+{
+    struct row_change changes[300];
+    random_state = (uint32_t)_i;
+    uint32_t count = 1 + random_below(_i % 8 ? 20 : 300), offset = 0x10;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row =
+            i ? random_neighbour(changes[i - 1].row) : row_at_entry(rows, EM_X86_64);
+        if (i > 3 && random_below(4) == 0)
+            row = changes[random_below(i)].row; /* comes back */
+        if (i && row == changes[i - 1].row) {
+            count = i;
+            break;
+        }
+        changes[i] = (struct row_change){offset, row};
+        offset += 1 + random_below(random_below(10) ? 10 : 90);
+    }
+    struct frame_range range = {0x10, offset - 0x10, false, false, changes, count};
+    sections[CODE].data = (struct bytes){arena_alloc(arena, offset), offset};
+    frames_build(arena, EM_X86_64, rows, &range, 1, 1, 0, &sections[FRAMES]);
+    struct frames frames;
+    struct error err = {0};
+    ck_assert_msg(frames_read(arena, &object, rows, &frames, &err), "%s", err.message);
+    const struct fde *fde = &frames.fdes[0];
+    ck_assert_int_eq(fde->refusal, REFUSAL_NONE);
+    ck_assert_uint_eq(fde->change_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(fde->changes[i].offset, changes[i].offset);
+        ck_assert_uint_eq(fde->changes[i].row, changes[i].row);
+    }
+    struct cie cie = helper_cie(rows, EM_X86_64);
+    uint32_t size = fde_size(rows, &cie, changes, count, 0x10, offset - 0x10);
+    ck_assert_uint_eq(size, align_up(17 + fde->program_size, 4));
+}
+END_TEST
+
+START_TEST(equal_rows_have_equal_numbers)
+{
+    struct rule rules[2] = {
+        {3,  RULE_OFFSET, -16, {NULL, 0}},
+        {16, RULE_OFFSET, -8,  {NULL, 0}}
+    };
+    struct row row = {
+        .cfa_register = 7, .cfa_offset = 16, .rules = rules, .rule_count = 2};
+    uint32_t first = row_intern(rows, &row);
+    rules[0].kind = RULE_SAME_VALUE;
+    rules[0].value = 0;
+    ck_assert_uint_ne(row_intern(rows, &row), first);
+    rules[0] = (struct rule){
+        3, RULE_OFFSET, -16, {NULL, 0}
+    };
+    ck_assert_uint_eq(row_intern(rows, &row), first);
+    ck_assert_int_eq(row_rule(row_get(rows, first), 3)->kind, RULE_OFFSET);
+}
+END_TEST
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
+
+int main(void)
+{
+    Suite *suite = suite_create("unwind");
+    TCase *tcase = tcase_create("unwind");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, rows_of_a_push);
+    tcase_add_test(tcase, changes_behind_the_end_do_not_count);
+    tcase_add_test(tcase, arguments_are_not_remembered);
+    tcase_add_test(tcase, signing_state);
+    tcase_add_loop_test(tcase, bad_programs_are_refused, 0, COUNT(BAD_PROGRAMS));
+    tcase_add_loop_test(tcase, augmentation_letters, 0, COUNT(LETTERS));
+    tcase_add_loop_test(tcase, broken_sections_fail, 0, COUNT(BROKEN));
+    tcase_add_test(tcase, overlapping_frames_are_refused);
+    tcase_add_test(tcase, no_edit_no_change);
+    tcase_add_test(tcase, a_dropped_fde_takes_its_cie_along);
+    tcase_add_test(tcase, a_shortened_fde_moves_the_rest);
+    tcase_add_test(tcase, a_row_that_comes_back_is_remembered);
+    tcase_add_loop_test(tcase, helpers_get_frames, 0, 2);
+    tcase_add_loop_test(tcase, random_rows_survive, 0, 300);
+    tcase_add_test(tcase, equal_rows_have_equal_numbers);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
