@@ -52,8 +52,16 @@ static struct ranges find_ranges(struct arena *arena, const struct object *objec
                 (struct range){symbol->section, (uint32_t)symbol->value,
                                (uint32_t)(symbol->value + symbol->size)};
     }
-    if (ranges.count)
-        qsort(ranges.items, ranges.count, sizeof *ranges.items, by_place);
+    if (ranges.count == 0)
+        return ranges;
+    qsort(ranges.items, ranges.count, sizeof *ranges.items, by_place);
+    /* An alias is no function of its own: helpers in another object make some. */
+    uint32_t kept = 1;
+    for (uint32_t i = 1; i < ranges.count; i++) {
+        if (by_place(&ranges.items[kept - 1], &ranges.items[i]) != 0)
+            ranges.items[kept++] = ranges.items[i];
+    }
+    ranges.count = kept;
     return ranges;
 }
 
