@@ -150,6 +150,11 @@ uint32_t frame_count(const struct section *section);
  * a call leaves it. */
 uint32_t row_at_entry(struct row_table *rows, uint16_t machine);
 
+/* An FDE of this CIE can state the row: offsets are multiples of the data alignment, and
+ * columns that the CIE gives a rule have one in the row too (no instruction takes a rule
+ * away). Writing asserts it; rows of the CIE's own FDEs are always fine. */
+bool cie_can_state(const struct row_table *rows, const struct cie *cie, uint32_t row);
+
 /* The CIE that frames_build gives to helpers, for fde_size(). */
 struct cie helper_cie(struct row_table *rows, uint16_t machine);
 

@@ -135,3 +135,21 @@ struct cie helper_cie(struct row_table *rows, uint16_t machine)
                         .personality_encoding = PE_OMIT,
                         .initial_row = row_at_entry(rows, machine)};
 }
+
+bool cie_can_state(const struct row_table *rows, const struct cie *cie, uint32_t row)
+{
+    const struct row *initial = row_get(rows, cie->initial_row);
+    const struct row *wanted = row_get(rows, row);
+    if (!wanted->cfa_is_expression && wanted->cfa_register == CFA_UNDEFINED)
+        return false;
+    for (uint32_t i = 0; i < initial->rule_count; i++)
+        if (!row_rule(wanted, initial->rules[i].column))
+            return false;
+    for (uint32_t i = 0; i < wanted->rule_count; i++) {
+        const struct rule *rule = &wanted->rules[i];
+        bool factored = rule->kind == RULE_OFFSET || rule->kind == RULE_VAL_OFFSET;
+        if (factored && rule->value % cie->data_align != 0)
+            return false;
+    }
+    return true;
+}

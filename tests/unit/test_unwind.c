@@ -543,6 +543,25 @@ START_TEST(equal_rows_have_equal_numbers)
 }
 END_TEST
 
+START_TEST(what_a_cie_can_state)
+{
+    struct cie cie = helper_cie(rows, EM_X86_64);
+    struct rule rules[2] = {
+        {3,  RULE_OFFSET, -16, {NULL, 0}},
+        {16, RULE_OFFSET, -8,  {NULL, 0}}
+    };
+    struct row row = {
+        .cfa_register = 7, .cfa_offset = 16, .rules = rules, .rule_count = 2};
+    ck_assert(cie_can_state(rows, &cie, cie.initial_row));
+    ck_assert(cie_can_state(rows, &cie, row_intern(rows, &row)));
+    rules[0].value = -12;
+    ck_assert(!cie_can_state(rows, &cie, row_intern(rows, &row)));
+    row.rule_count = 1; /* no return address */
+    rules[0].value = -16;
+    ck_assert(!cie_can_state(rows, &cie, row_intern(rows, &row)));
+}
+END_TEST
+
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
 int main(void)
@@ -564,6 +583,7 @@ int main(void)
     tcase_add_test(tcase, a_row_that_comes_back_is_remembered);
     tcase_add_loop_test(tcase, helpers_get_frames, 0, 2);
     tcase_add_loop_test(tcase, random_rows_survive, 0, 300);
+    tcase_add_test(tcase, what_a_cie_can_state);
     tcase_add_test(tcase, equal_rows_have_equal_numbers);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
