@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command as a user meets it: what it says of bad input, what it writes and what not.
+
+usage: cli.py --mo-link PATH --work FOLDER
+
+Each case is one command line, the exit status, and words that its message must hold.
+After a failure nothing may have appeared in the folder.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+CODE = {
+    "a.c": """#include <stdio.h>
+        int b(int);
+        static int same(int *p, int x) { p[0] = x * 3; p[1] = x + 7; return p[0] ^ p[1]; }
+        int first(int *p, int x) { printf("%d %d\\n", x, x + 1); return same(p, x) + 1; }
+        int main(void) { int p[4] = {0}; return first(p, 2) + b(3) == 1; }""",
+    "b.c": "int b(int x) { return x * 5; }",
+    "dir/a.c": "int other;",
+    "text.o": "this is no object\n",
+    "script.so": "/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( a.so )\n",
+    "empty.o": "",
+}
+
+# Command line, status, words on standard error.
+BAD = [
+    ("", 2, "no input files"),
+    ("a.o", 2, "no output"),
+    ("a.o -o o.o --outlin", 2, "did you mean --outline?"),
+    ("a.o b.o -o o.o -- cc", 2, "not supported yet"),
+    ("missing.o -o o.o", 1, "missing.o"),
+    ("text.o -o o.o", 1, "text.o"),
+    ("empty.o -o o.o", 1, "empty.o"),
+    ("cut.o -o o.o", 1, "cut.o"),
+    ("script.so -o o.o", 1, "script.so: a linker script"),
+    ("lib.so -o o.o", 1, "lib.so: a shared library or program"),
+    ("slim.o -o o.o", 1, "slim.o: "),
+    ("none.a -o o.o", 1, "none.a: there is no object in it"),
+    ("a.o foreign.o -o o.o", 1, "foreign.o is for AArch64, but a.o is for x86-64"),
+    ("a.o -o a.o", 1, "a.o: the output is the input"),
+    ("a.o -o ./a.o", 1, "the output is the input a.o"),
+    ("a.o -o link.o", 1, "the output is the input a.o"),
+    ("a.o -o o.o -R=json:a.o", 1, "the output is the input a.o"),
+    ("a.o dir/a.o -o out/", 1, "a.o and dir/a.o would both be written to out/a.o"),
+    ("a.o -o ./", 1, "the output is the input a.o"),
+    ("a.o -o missing/o.o", 1, "missing/o.o"),
+    ("a.o a.o -o o.o", 1, "first is defined in a.o and in a.o"),
+    ("@missing.rsp -o o.o", 2, "missing.rsp"),
+]
+
+
+def run(command, folder, **more):
+    return subprocess.run(command, cwd=folder, text=True, capture_output=True, **more)
+
+
+def tree(folder):
+    return sorted(os.path.join(path, name)
+                  for path, _, names in os.walk(folder) for name in names)
+
+
+def prepare(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(os.path.join(folder, "dir"))
+    for name, text in CODE.items():
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+    for name in "a", "b", "dir/a":
+        run(["gcc", "-O1", "-c", name + ".c", "-o", name + ".o"], folder, check=True)
+    run(["gcc", "-O1", "-c", "-flto", "b.c", "-o", "slim.o"], folder, check=True)
+    run(["gcc", "-shared", "-fPIC", "b.c", "-o", "lib.so"], folder, check=True)
+    run(["ar", "rcs", "none.a"], folder, check=True)
+    run(["ar", "rcs", "b.a", "b.o", "text.o"], folder, check=True)
+    os.link(os.path.join(folder, "a.o"), os.path.join(folder, "link.o"))
+    with open(os.path.join(folder, "a.o"), "rb") as whole, \
+            open(os.path.join(folder, "dir/a.o"), "rb") as other, \
+            open(os.path.join(folder, "cut.o"), "wb") as cut, \
+            open(os.path.join(folder, "foreign.o"), "wb") as foreign:
+        image = whole.read()
+        cut.write(image[:len(image) // 2])
+        image = bytearray(other.read())
+        image[18] = 183  # e_machine: EM_AARCH64; nothing in it is code
+        foreign.write(image)
+
+
+def check_bad(mo_link, folder):
+    failures = 0
+    before = tree(folder)
+    for line, status, words in BAD:
+        result = run([mo_link] + line.split(), folder)
+        lines = result.stderr.splitlines()
+        good = (result.returncode == status and words in result.stderr and
+                len(lines) == 1 and lines[0].startswith("mo-link: error: ") and
+                result.stdout == "" and tree(folder) == before)
+        if not good:
+            failures += 1
+            print(f"FAILED: mo-link {line}\n  status {result.returncode}, "
+                  f"wanted {status} and '{words}'\n  {result.stderr}")
+    return failures
+
+
+def check_good(mo_link, folder):
+    def mo(line):
+        result = run([mo_link] + line.split(), folder)
+        assert result.returncode == 0, f"mo-link {line}: {result.stderr}"
+        return result.stdout
+
+    def same(*objects):
+        run(["gcc", *objects, "-o", "new"], folder, check=True)
+        old, new = (run([f"./{name}"], folder) for name in ("old", "new"))
+        assert (old.stdout, old.returncode) == (new.stdout, new.returncode), objects
+
+    run(["gcc", "a.o", "b.o", "-o", "old"], folder, check=True)
+    before = tree(folder)
+    report = json.loads(mo("--outline --dry-run -R=json a.o b.o"))
+    for key in "before", "after", "saved":
+        assert sorted(report[key]) == ["eh_frame", "eh_frame_hdr", "loaded", "text"]
+    for key in "rounds", "helpers", "refusals", "units":
+        assert isinstance(report[key], list)
+    assert report["dry_run"] and report["verified"]
+    assert [unit["name"] for unit in report["units"]][:2] == ["a.o", "b.o"]
+    for stage in "object code rows tokens repeats candidates plan".split():
+        assert mo(f"--dump={stage} a.o b.o") != "" or stage == "rows"
+    assert "first" in mo("--explain=fir* a.o b.o")
+    assert "Verified" in mo("--outline -R --dry-run a.o b.o")
+    assert "usage" in mo("--help") and mo("--version").startswith("mo-link ")
+    assert tree(folder) == before, "something was written"
+
+    mo("a.o b.o -o one.o")
+    same("one.o")
+    mo("--outline --reruns=2 -R=json:report.json a.o b.a -o small.o")
+    same("small.o")
+    with open(os.path.join(folder, "report.json")) as file:
+        assert json.load(file)["verified"]
+    mo("--outline --reruns=2 a.o b.a -o out/")
+    objects = [os.path.join("out", name) for name in os.listdir(f"{folder}/out")]
+    assert {"out/a.o", "out/b.a"} <= set(objects) <= {"out/a.o", "out/b.a",
+                                                     "out/mo-outlined.o"}
+    same(*sorted(objects))
+    members = run(["ar", "t", "out/b.a"], folder).stdout.split()
+    assert members[:2] == ["b.o", "text.o"], members
+    with open(os.path.join(folder, "words.rsp"), "w") as file:
+        file.write("--outline 'a.o'\nb.o")
+    mo("@words.rsp -o again.o")
+    same("again.o")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mo-link", required=True)
+    parser.add_argument("--work", required=True)
+    arguments = parser.parse_args()
+    mo_link, folder = map(os.path.abspath, (arguments.mo_link, arguments.work))
+    prepare(folder)
+    failures = check_bad(mo_link, folder)
+    check_good(mo_link, folder)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
