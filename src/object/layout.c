@@ -118,25 +118,42 @@ static void add_sections(struct layout *layout, struct strings *names)
     }
 }
 
+/* The section symbol of a joined frame. One of them is written, for all. */
+static bool is_frame_symbol(const struct layout *layout, const struct symbol *symbol)
+{
+    return symbol->type == STT_SECTION && symbol->bind == STB_LOCAL &&
+           symbol->section < layout->object->section_count &&
+           is_joined(&layout->object->sections[symbol->section]);
+}
+
 /* Locals first, each kind in its old order: STT_FILE stays before the symbols of its
  * file, mapping symbols stay in order. */
 static void number_symbols(struct layout *layout)
 {
     const struct object *object = layout->object;
-    uint32_t next = 1;
+    uint32_t next = 1, frame_symbol = 0;
     layout->symbol_at = arena_new_array(layout->arena, uint32_t, object->symbol_count);
     layout->symbol_order =
         arena_new_array(layout->arena, uint32_t, object->symbol_count);
     for (int local = 1; local >= 0; local--) {
         for (uint32_t i = 1; i < object->symbol_count; i++) {
-            if ((object->symbols[i].bind == STB_LOCAL) != local)
+            const struct symbol *symbol = &object->symbols[i];
+            if ((symbol->bind == STB_LOCAL) != local)
                 continue;
+            bool of_frame = is_frame_symbol(layout, symbol);
+            if (of_frame && frame_symbol) {
+                layout->symbol_at[i] = frame_symbol;
+                continue;
+            }
+            if (of_frame)
+                frame_symbol = next;
             layout->symbol_at[i] = next;
             layout->symbol_order[next++] = i;
         }
         if (local)
             layout->local_count = next;
     }
+    layout->symbol_count = next;
 }
 
 static void add_tables(struct layout *layout, struct strings *names)
@@ -147,14 +164,14 @@ static void add_tables(struct layout *layout, struct strings *names)
     part->kind = PART_SYMBOLS;
     part->header.sh_addralign = 8;
     part->header.sh_entsize = sizeof(Elf64_Sym);
-    part->header.sh_size = object->symbol_count * sizeof(Elf64_Sym);
+    part->header.sh_size = layout->symbol_count * sizeof(Elf64_Sym);
     part->header.sh_info = layout->local_count;
     if (layout->part_count > SHN_LORESERVE) {
         layout->indices = layout->part_count;
         part = add_part(layout, ".symtab_shndx", SHT_SYMTAB_SHNDX, names);
         part->kind = PART_INDICES;
         part->header.sh_addralign = part->header.sh_entsize = 4;
-        part->header.sh_size = (uint64_t)object->symbol_count * 4;
+        part->header.sh_size = (uint64_t)layout->symbol_count * 4;
         part->header.sh_link = layout->symtab;
     }
     layout->strtab = layout->part_count;

@@ -51,6 +51,7 @@ struct layout {
     uint32_t first_frame;   /* the one at whose place the part is, or 0 */
     uint32_t *symbol_at;    /* ELF number of every symbol */
     uint32_t *symbol_order; /* the other way round */
+    uint32_t symbol_count;  /* ELF symbols, with the null symbol */
     uint32_t local_count;   /* ELF symbols that are local, with the null symbol */
     uint32_t symtab, indices, strtab, shstrtab; /* ELF indices */
     struct strings *names;                      /* .strtab */

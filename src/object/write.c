@@ -5,11 +5,11 @@
  * hand than to coax out of it.
  *
  * All .eh_frame sections become one. The model keeps them apart (each belongs to a
- * unit), but linkers expect one of them in an object: GNU ld 2.40 with --gc-sections
- * remembers only the last one of a file, looks up the relocations of every FDE there,
- * and so loses exception tables. The records are put end to end without padding, since
- * four zero bytes between them would be a terminator; nothing in the format needs them
- * aligned.
+ * unit), but linkers are used to one in an object: given several, GNU ld 2.40 with
+ * --gc-sections keeps the code that any of their FDEs describes, used or not (measured;
+ * lld 19 and mold 1.10 do not mind). The records are put end to end without padding,
+ * since four zero bytes between them would be a terminator; nothing in the format needs
+ * them aligned.
  */
 #include "layout.h"
 
@@ -64,18 +64,29 @@ static void put_frames(const struct layout *layout, uint8_t *at)
     }
 }
 
-/* The relocations of one section. A joined frame's section symbol has become a plain
- * one (see put_symbol), so addends need no change. */
+/* Where the symbol's section starts in the file's section. */
+static uint64_t section_base(const struct layout *layout, const struct symbol *symbol)
+{
+    return symbol->section < layout->object->section_count
+               ? layout->base[symbol->section]
+               : 0;
+}
+
+/* The relocations of one section. What refers to the section symbol of a joined frame
+ * refers to the one that stands for all, and the place of this frame behind it. */
 static uint8_t *put_relocs(const struct layout *layout, uint32_t index, uint8_t *at)
 {
     const struct section *section = &layout->object->sections[index];
     for (uint32_t i = 0; i < section->reloc_count; i++) {
         const struct reloc *reloc = &section->relocs[i];
+        const struct symbol *to = &layout->object->symbols[reloc->symbol];
         uint64_t symbol = layout->symbol_at[reloc->symbol];
+        uint64_t base = to->type == STT_SECTION ? section_base(layout, to) : 0;
         store_le(at + offsetof(Elf64_Rela, r_offset), 8,
                  reloc->offset + layout->base[index]);
         store_le(at + offsetof(Elf64_Rela, r_info), 8, symbol << 32 | reloc->type);
-        store_le(at + offsetof(Elf64_Rela, r_addend), 8, (uint64_t)reloc->addend);
+        store_le(at + offsetof(Elf64_Rela, r_addend), 8,
+                 (uint64_t)reloc->addend + base);
         at += sizeof(Elf64_Rela);
     }
     return at;
@@ -125,12 +136,11 @@ static void put_symbol(const struct layout *layout, const struct symbol *symbol,
     bool special =
         symbol->section == SECTION_ABSOLUTE || symbol->section == SECTION_COMMON;
     uint32_t section = symbol_section(layout, symbol);
-    uint64_t base = special ? 0 : layout->base[symbol->section];
-    /* The start of a joined frame is no longer the start of a section. */
-    uint8_t type = symbol->type == STT_SECTION && base ? STT_NOTYPE : symbol->type;
+    uint64_t base = symbol->type == STT_SECTION ? 0 : section_base(layout, symbol);
     store_le(at + offsetof(Elf64_Sym, st_name), 4,
              strings_add(layout->names, symbol->name));
-    at[offsetof(Elf64_Sym, st_info)] = (uint8_t)ELF64_ST_INFO(symbol->bind, type);
+    at[offsetof(Elf64_Sym, st_info)] =
+        (uint8_t)ELF64_ST_INFO(symbol->bind, symbol->type);
     at[offsetof(Elf64_Sym, st_other)] = symbol->other;
     store_le(at + offsetof(Elf64_Sym, st_shndx), 2,
              special || section < SHN_LORESERVE ? section : SHN_XINDEX);
@@ -140,14 +150,14 @@ static void put_symbol(const struct layout *layout, const struct symbol *symbol,
 
 static void put_symbols(const struct layout *layout, uint8_t *at)
 {
-    for (uint32_t i = 1; i < layout->object->symbol_count; i++)
+    for (uint32_t i = 1; i < layout->symbol_count; i++)
         put_symbol(layout, &layout->object->symbols[layout->symbol_order[i]],
                    at + (uint64_t)i * sizeof(Elf64_Sym));
 }
 
 static void put_indices(const struct layout *layout, uint8_t *at)
 {
-    for (uint32_t i = 1; i < layout->object->symbol_count; i++) {
+    for (uint32_t i = 1; i < layout->symbol_count; i++) {
         const struct symbol *symbol = &layout->object->symbols[layout->symbol_order[i]];
         uint32_t section = symbol_section(layout, symbol);
         if (symbol->section != SECTION_ABSOLUTE && symbol->section != SECTION_COMMON &&
