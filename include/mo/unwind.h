@@ -138,7 +138,8 @@ void frames_build(struct arena *arena, uint16_t machine, const struct row_table 
                   uint32_t unit, struct section *out);
 
 /* Bytes that an FDE with this program takes in .eh_frame, its header and padding included:
- * exactly what frames_rewrite and frames_build write. */
+ * exactly what frames_rewrite and frames_build write. (The last record of a section also
+ * fills up the section's alignment, at most 4 bytes with the usual 8.) */
 uint32_t fde_size(const struct row_table *rows, const struct cie *cie,
                   const struct row_change *changes, uint32_t change_count, uint32_t start,
                   uint32_t length);

@@ -194,7 +194,7 @@ static void sink_rule(struct sink *sink, const struct terms *terms,
                     rule->column);
         sink_block(sink, rule->expression);
         break;
-    case RULE_UNSPECIFIED: assert(!"a rule that is not in lists"); break;
+    case RULE_UNSPECIFIED: assert(rule->kind != RULE_UNSPECIFIED); break;
     }
 }
 

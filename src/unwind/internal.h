@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of this folder share. The order of work is walk -> image -> machine when
- * reading, and program -> write when writing.
+ * What the files of this folder share. The order of work is walk -> image -> machine
+ * when reading, and program -> write when writing.
  */
 #ifndef MO_UNWIND_INTERNAL_H
 #define MO_UNWIND_INTERNAL_H
@@ -9,10 +9,12 @@
 #include "mo/array.h"
 #include "mo/unwind.h"
 
-/* cfa_register of a row whose CFA was never stated: only in the initial row of a CIE. */
+/* cfa_register of a row whose CFA was never stated: only in the initial row of a CIE.
+ */
 #define CFA_UNDEFINED NO_INDEX
 
-/* --- dwarf constants (DWARF 5 section 7.24; LSB core 10.5; GNU and Arm extensions) ---- */
+/* --- dwarf constants (DWARF 5 section 7.24; LSB core 10.5; GNU and Arm extensions)
+ * ---- */
 
 enum {
     CFA_NOP = 0x00,
@@ -68,21 +70,23 @@ uint32_t pointer_size(uint8_t encoding);
 /* Bytes of the augmentation data of an FDE: the LSDA pointer or nothing. */
 uint32_t lsda_size(const struct cie *cie);
 
-/* --- rows.c --------------------------------------------------------------------------- */
+/* --- rows.c
+ * --------------------------------------------------------------------------- */
 
 /* row_at_entry() as a value. */
 struct row entry_row(uint16_t machine);
 
-/* --- walk.c --------------------------------------------------------------------------- */
+/* --- walk.c
+ * --------------------------------------------------------------------------- */
 
 /* One CIE or FDE as it lies in its section. All offsets are section offsets. */
 struct record {
     uint32_t offset; /* of its length field */
     uint32_t size;   /* bytes, with the length field */
     bool is_cie;
-    uint32_t cie;     /* index in walk.cies: itself, or the CIE of an FDE */
-    uint32_t lsda;    /* offset of the LSDA pointer, 0: has none */
-    uint32_t program; /* offset of its instructions */
+    uint32_t cie;                /* index in walk.cies: itself, or the CIE of an FDE */
+    uint32_t lsda;               /* offset of the LSDA pointer, 0: has none */
+    uint32_t program;            /* offset of its instructions */
     uint32_t reloc, reloc_count; /* its part of section.relocs */
     enum refusal refusal;        /* not NONE: lsda and program do not count */
 };
@@ -97,8 +101,8 @@ struct walk {
     uint32_t end; /* offset of the zero terminator, or the size of the section */
 };
 
-/* Finds the records of an .eh_frame section. Nothing else in this folder looks at bytes of
- * an .eh_frame section that did not pass here. */
+/* Finds the records of an .eh_frame section. Nothing else in this folder looks at bytes
+ * of an .eh_frame section that did not pass here. */
 MO_MUST_CHECK bool walk_section(struct arena *arena, const struct object *object,
                                 uint32_t section, struct walk *out, struct error *err);
 
@@ -111,12 +115,14 @@ struct target_place {
 struct target_place fde_target(const struct object *object, const struct walk *walk,
                                const struct record *record);
 
-/* --- read.c --------------------------------------------------------------------------- */
+/* --- read.c
+ * --------------------------------------------------------------------------- */
 
 /* The order of frames.fdes: code section, start, section, offset. */
 int fde_compare(const void *left, const void *right);
 
-/* --- image.c -------------------------------------------------------------------------- */
+/* --- image.c
+ * -------------------------------------------------------------------------- */
 
 /* One record that is given to libdwarf, and what comes back. */
 struct entry {
@@ -132,7 +138,8 @@ struct entry {
 void image_read(struct arena *arena, const struct object *object, struct entry *entries,
                 uint32_t count);
 
-/* --- machine.c ------------------------------------------------------------------------ */
+/* --- machine.c
+ * ------------------------------------------------------------------------ */
 
 /* The row after the instructions of a CIE. */
 enum refusal machine_run_cie(struct row_table *rows, uint16_t machine, struct cie *cie,
@@ -140,10 +147,11 @@ enum refusal machine_run_cie(struct row_table *rows, uint16_t machine, struct ci
 
 /* Changes, remembers and program_size of an FDE whose start and length are known. */
 enum refusal machine_run_fde(struct arena *arena, struct row_table *rows,
-                             uint16_t machine, const struct cie *cie, struct bytes program,
-                             struct fde *fde);
+                             uint16_t machine, const struct cie *cie,
+                             struct bytes program, struct fde *fde);
 
-/* --- program.c ------------------------------------------------------------------------ */
+/* --- program.c
+ * ------------------------------------------------------------------------ */
 
 struct terms { /* in which terms a program is written: its CIE */
     const struct row *initial;
@@ -151,13 +159,14 @@ struct terms { /* in which terms a program is written: its CIE */
     int64_t data_align;
 };
 
-/* The smallest program (that we find) for the changes, without padding; returns its size.
- * With `out` NULL nothing is written. */
+/* The smallest program (that we find) for the changes, without padding; returns its
+ * size. With `out` NULL nothing is written. */
 uint64_t program_write(struct buffer *out, const struct terms *terms,
                        const struct row_table *rows, const struct row_change *changes,
                        uint32_t count, uint32_t start);
 
-/* --- diff.c --------------------------------------------------------------------------- */
+/* --- diff.c
+ * --------------------------------------------------------------------------- */
 
 /* Where instructions go: into a buffer, or only into a count. */
 struct sink {
@@ -168,12 +177,13 @@ struct sink {
 void sink_u8(struct sink *sink, uint8_t value);
 void sink_advance(struct sink *sink, uint64_t units);
 
-/* The instructions that turn `from` into `to`, each in its shortest encoding. Stops early,
- * with a size of at least `limit`, when it only counts. */
-void sink_difference(struct sink *sink, const struct terms *terms, const struct row *from,
-                     const struct row *to, uint64_t limit);
+/* The instructions that turn `from` into `to`, each in its shortest encoding. Stops
+ * early, with a size of at least `limit`, when it only counts. */
+void sink_difference(struct sink *sink, const struct terms *terms,
+                     const struct row *from, const struct row *to, uint64_t limit);
 
-/* --- write.c -------------------------------------------------------------------------- */
+/* --- write.c
+ * -------------------------------------------------------------------------- */
 
 /* Bytes before the instructions of an FDE. */
 uint32_t fde_header_size(const struct cie *cie);
