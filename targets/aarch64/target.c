@@ -63,6 +63,7 @@ const struct target target_aarch64 = {
     .save_register_size = 8,
     .save_stack_size = 8,
     .save_stack_shift = 16,
+    .code_mark = "$x",
 
     .link_register = 30,
     .stack_register = 31,

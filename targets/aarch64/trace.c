@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace.h"
+#include "mo/bytes.h"
+#include "target.h"
+
+enum { COPIES = 8 };
+
+/* orr xD, xzr, xM */
+bool trace_is_copy(uint32_t word, uint32_t *source)
+{
+    if ((word & 0xffe0ffe0u) != 0xaa0003e0u)
+        return false;
+    *source = field(word, 16, 5);
+    return true;
+}
+
+uint32_t trace_word(const struct trace *trace, uint32_t insn)
+{
+    return (uint32_t)load_le(
+        trace->section->data.at + trace->program->insns[insn].offset, 4);
+}
+
+struct trace trace_new(struct arena *stage, const struct program *program,
+                       uint32_t insn)
+{
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, insn)];
+    struct trace trace = {
+        .stage = stage,
+        .program = program,
+        .object = program_object(program, function->code),
+        .section = program_section(program, function->code),
+        .first = function->first_insn,
+        .count = function->insn_count,
+        .source_head = arena_new_array(stage, uint32_t, function->insn_count),
+        .source_next = arena_new_array(stage, uint32_t, function->insn_count),
+    };
+    const uint32_t start = program->insns[trace.first].offset;
+    for (uint32_t i = 0; i < trace.count; i++)
+        trace.source_head[i] = NO_INDEX;
+    for (uint32_t i = 0; i < trace.count; i++) {
+        const struct insn *from = &program->insns[trace.first + i];
+        if ((from->flow != FLOW_JUMP && from->flow != FLOW_BRANCH) ||
+            from->target == NO_INDEX || from->target < start)
+            continue;
+        /* Instructions are four bytes each, without gaps. */
+        const uint32_t to = (from->target - start) / 4;
+        if (to >= trace.count)
+            continue;
+        trace.source_next[i] = trace.source_head[to];
+        trace.source_head[to] = i;
+    }
+    return trace;
+}
+
+static bool falls_through(const struct insn *insn)
+{
+    return insn->flow == FLOW_NEXT || insn->flow == FLOW_BRANCH ||
+           insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
+
+uint32_t trace_edges(const struct trace *trace, uint32_t insn, struct edge *out)
+{
+    uint32_t count = 0;
+    const uint32_t at = insn - trace->first;
+    if (at > 0 && falls_through(&trace->program->insns[insn - 1]))
+        out[count++] = (struct edge){insn - 1, false};
+    for (uint32_t from = trace->source_head[at]; from != NO_INDEX;
+         from = trace->source_next[from]) {
+        if (count == EDGES)
+            return EDGES + 1;
+        out[count++] = (struct edge){trace->first + from, true};
+    }
+    return count;
+}
+
+bool trace_only_falls_in(const struct trace *trace, uint32_t insn)
+{
+    const uint32_t at = insn - trace->first;
+    return at > 0 && trace->source_head[at] == NO_INDEX &&
+           falls_through(&trace->program->insns[insn - 1]);
+}
+
+/* What becomes of the register in this instruction: written, lost in a call, or kept.
+ */
+enum fate { FATE_KEPT, FATE_WRITTEN, FATE_LOST };
+
+static enum fate fate_in(const struct insn *insn, uint32_t reg)
+{
+    const bool is_call = insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+    if (is_call && (target_aarch64.call_kills.regs | insn->defs) >> reg & 1u)
+        return FATE_LOST;
+    return insn->defs >> reg & 1u ? FATE_WRITTEN : FATE_KEPT;
+}
+
+static void add_def(struct defs *defs, uint32_t insn)
+{
+    for (uint32_t i = 0; i < defs->count && i < DEFS; i++) {
+        if (defs->insns[i] == insn)
+            return;
+    }
+    if (defs->count < DEFS)
+        defs->insns[defs->count] = insn;
+    if (defs->count <= DEFS)
+        defs->count++;
+}
+
+struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg)
+{
+    struct defs defs = {0};
+    array_of(uint32_t) work = {0};
+    bool *seen = arena_new_array(trace->stage, bool, trace->count);
+    array_push(trace->stage, &work, insn);
+    while (work.count > 0 && defs.count <= DEFS) {
+        struct edge edges[EDGES];
+        const uint32_t at = work.items[--work.count];
+        const uint32_t count = trace_edges(trace, at, edges);
+        if (count > EDGES)
+            return (struct defs){.count = DEFS + 1};
+        for (uint32_t i = 0; i < count; i++) {
+            const uint32_t from = edges[i].from;
+            const enum fate fate = fate_in(&trace->program->insns[from], reg);
+            if (fate == FATE_WRITTEN)
+                add_def(&defs, from);
+            if (fate != FATE_KEPT || seen[from - trace->first])
+                continue;
+            seen[from - trace->first] = true;
+            array_push(trace->stage, &work, from);
+        }
+    }
+    return defs;
+}
+
+uint32_t trace_def(struct trace *trace, uint32_t insn, uint32_t reg)
+{
+    for (uint32_t i = 0; i < COPIES; i++) {
+        const struct defs defs = trace_defs(trace, insn, reg);
+        if (defs.count != 1)
+            return NO_INDEX;
+        insn = defs.insns[0];
+        if (!trace_is_copy(trace_word(trace, insn), &reg))
+            return insn;
+    }
+    return NO_INDEX;
+}

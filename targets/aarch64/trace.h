@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Walking back through one function before it has basic blocks: where does the value in
+ * a register come from, and how large can it be? For jump tables (tables.c).
+ */
+#ifndef MO_AARCH64_TRACE_H
+#define MO_AARCH64_TRACE_H
+
+#include "form.h"
+#include "mo/array.h"
+#include "mo/program.h"
+
+struct trace {
+    struct arena *stage;
+    const struct program *program;
+    const struct object *object;
+    const struct section *section; /* of the code */
+    uint32_t first, count;         /* instructions of the function */
+    /* The direct branches to an instruction, as lists. All numbers count from `first`;
+     * NO_INDEX ends a list. */
+    uint32_t *source_head; /* by target */
+    uint32_t *source_next; /* by branch */
+};
+
+struct trace trace_new(struct arena *stage, const struct program *program,
+                       uint32_t insn);
+
+uint32_t trace_word(const struct trace *trace, uint32_t insn);
+
+/* An edge into an instruction. */
+struct edge {
+    uint32_t from; /* instruction index */
+    bool taken;    /* by its branch, not by falling through */
+};
+
+enum { EDGES = 64 };
+
+/* Edges into an instruction that can be seen: not those of jump tables and landing
+ * pads. Returns how many, or EDGES + 1 when there are more than that. */
+uint32_t trace_edges(const struct trace *trace, uint32_t insn, struct edge *out);
+
+/* Nothing but the instruction before it leads here. */
+bool trace_only_falls_in(const struct trace *trace, uint32_t insn);
+
+enum { DEFS = 8 };
+struct defs {
+    uint32_t count; /* more than DEFS: too many */
+    uint32_t insns[DEFS];
+};
+
+/* Instructions that write the register last before `insn`, along all edges that can be
+ * seen. Where it is as it was on entry, or as a call left it, nobody writes: the
+ * program cannot come that way and use the register as an address. */
+struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg);
+
+/* The only one, looking through register copies; NO_INDEX when there is not just one.
+ */
+uint32_t trace_def(struct trace *trace, uint32_t insn, uint32_t reg);
+
+/* The instruction copies one general register to another, all 64 bits. */
+bool trace_is_copy(uint32_t word, uint32_t *source);
+
+/* The largest unsigned value that register `reg` (its low half only, unless `wide`) can
+ * have before `insn` by the compares and masks on every path there. False when a path
+ * has none that we understand. `seen`, one for each instruction of the function, says
+ * which instructions the paths go through from there on. */
+bool trace_limit(struct trace *trace, uint32_t insn, uint32_t reg, bool wide,
+                 bool *seen, uint64_t *limit);
+
+#endif
