@@ -93,8 +93,9 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
         print_round(link, set, round, &plan, *more);
     }
     if (ok && *more) {
+        const char *name = set->name[0] ? set->name : "(helpers)";
         struct rewrite_options rewrite = {
-            link->options->output_is_directory ? NO_INDEX : 0, set->name};
+            link->options->output_is_directory ? NO_INDEX : 0, name};
         ok = program_rewrite(link->session, program, &plan, &rewrite, objects, err);
         report_round(&link->report, round, program, &plan);
         sum->code += plan.predicted_code;

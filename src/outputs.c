@@ -19,29 +19,41 @@ struct file {
     struct bytes bytes;
 };
 
-struct files {
-    struct file *items;
-    uint32_t count, capacity;
+struct builder {
+    struct arena *session;
+    const struct options *options;
+    const struct inputs *inputs;
+    struct {
+        struct file *items;
+        uint32_t count, capacity;
+    } files;
 };
 
-/* A file of a directory; the slash at the directory's end may be there or not. */
-static bool add_file(struct arena *session, const char *directory, const char *name,
-                     struct bytes bytes, struct files *files, struct error *err)
+/* A file of the output directory. */
+static bool add_file(struct builder *builder, const char *name, struct bytes bytes,
+                     struct error *err)
 {
-    const char *path = path_join(session, directory, name);
-    for (uint32_t i = 0; i < files->count; i++) {
-        if (strcmp(files->items[i].path, path) == 0)
+    const char *path = path_join(builder->session, builder->options->output, name);
+    for (uint32_t i = 0; i < builder->files.count; i++) {
+        if (strcmp(builder->files.items[i].path, path) == 0)
             return fail(err, NULL, "%s: an input has the name that the helpers need",
                         path);
     }
-    array_push(session, files, ((struct file){path, bytes}));
+    array_push(builder->session, &builder->files, ((struct file){path, bytes}));
     return true;
 }
 
-static bool build_loose(struct arena *session, const char *directory,
-                        const struct inputs *inputs, const struct set *set,
-                        struct files *files, struct error *err)
+static bool build(struct builder *builder, const struct object *object,
+                  struct bytes *out, struct error *err)
 {
+    return object_build(builder->session, object, out, err) &&
+           (builder->options->no_verify || output_read_back(object, *out, err));
+}
+
+static bool build_loose(struct builder *builder, const struct set *set,
+                        struct error *err)
+{
+    const struct inputs *inputs = builder->inputs;
     uint32_t next = 0;
     for (uint32_t i = 0; i <= inputs->count; i++) {
         bool helpers = i == inputs->count;
@@ -49,8 +61,8 @@ static bool build_loose(struct arena *session, const char *directory,
             continue;
         const char *name = helpers ? HELPERS_FILE : path_base(inputs->items[i].path);
         struct bytes bytes = {0};
-        if (!object_build(session, set->objects.items[next++], &bytes, err) ||
-            !add_file(session, directory, name, bytes, files, err))
+        if (!build(builder, set->objects.items[next++], &bytes, err) ||
+            !add_file(builder, name, bytes, err))
             return false;
     }
     return true;
@@ -59,23 +71,23 @@ static bool build_loose(struct arena *session, const char *directory,
 /* An archive with the members in their old order and the helpers, in a member of their
  * own, behind them. Thin archives become ordinary ones: their members' files are
  * inputs. */
-static bool build_archive(struct arena *session, const char *directory,
-                          const struct inputs *inputs, const struct set *set,
-                          struct files *files, struct error *err)
+static bool build_archive(struct builder *builder, const struct set *set,
+                          struct error *err)
 {
-    const struct input *input = &inputs->items[set->archive];
+    struct arena *session = builder->session;
+    const struct input *input = &builder->inputs->items[set->archive];
     array_of(struct archive_member) members = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < input->archive.count; i++) {
         struct archive_member member = input->archive.members[i];
         if (member.is_object &&
-            !object_build(session, set->objects.items[next++], &member.image, err))
+            !build(builder, set->objects.items[next++], &member.image, err))
             return false;
         array_push(session, &members, member);
     }
     if (next < set->objects.count) {
         struct archive_member helpers = {HELPERS_FILE, {0}, true};
-        if (!object_build(session, set->objects.items[next], &helpers.image, err))
+        if (!build(builder, set->objects.items[next], &helpers.image, err))
             return false;
         array_push(session, &members, helpers);
     }
@@ -83,24 +95,24 @@ static bool build_archive(struct arena *session, const char *directory,
                               false};
     struct bytes bytes = {0};
     return archive_build(session, &archive, &bytes, err) &&
-           add_file(session, directory, archive.name, bytes, files, err);
+           add_file(builder, archive.name, bytes, err);
 }
 
-static bool build_all(struct arena *session, const struct options *options,
-                      const struct inputs *inputs, const struct sets *sets,
-                      struct files *files, struct error *err)
+static bool build_all(struct builder *builder, const struct sets *sets,
+                      struct error *err)
 {
     for (uint32_t i = 0; i < sets->count; i++) {
         const struct set *set = &sets->items[i];
         struct bytes bytes = {0};
         bool ok = true;
-        if (!options->output_is_directory) {
-            ok = object_build(session, set->objects.items[0], &bytes, err);
-            array_push(session, files, ((struct file){options->output, bytes}));
+        if (!builder->options->output_is_directory) {
+            ok = build(builder, set->objects.items[0], &bytes, err);
+            array_push(builder->session, &builder->files,
+                       ((struct file){builder->options->output, bytes}));
         } else if (set->archive == NO_INDEX) {
-            ok = build_loose(session, options->output, inputs, set, files, err);
+            ok = build_loose(builder, set, err);
         } else {
-            ok = build_archive(session, options->output, inputs, set, files, err);
+            ok = build_archive(builder, set, err);
         }
         if (!ok)
             return false;
@@ -112,16 +124,17 @@ bool outputs_write(struct arena *session, const struct options *options,
                    const struct inputs *inputs, const struct sets *sets,
                    struct error *err)
 {
-    struct files files = {0};
-    if (!build_all(session, options, inputs, sets, &files, err))
+    struct builder builder = {.session = session, .options = options, .inputs = inputs};
+    if (!build_all(&builder, sets, err))
         return false;
     if (options->dry_run || !options->output)
         return true;
     if (options->output_is_directory && mkdir(options->output, 0777) != 0 &&
         errno != EEXIST)
         return fail_errno(err, NULL, "cannot make the directory %s", options->output);
-    for (uint32_t i = 0; i < files.count; i++) {
-        if (!file_write(files.items[i].path, files.items[i].bytes, err))
+    for (uint32_t i = 0; i < builder.files.count; i++) {
+        const struct file *file = &builder.files.items[i];
+        if (!file_write(file->path, file->bytes, err))
             return false;
     }
     return true;
