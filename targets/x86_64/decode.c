@@ -231,6 +231,9 @@ static void add_register(struct insn *out, const ZydisDecodedInstruction *insn,
     }
     if (actions & ZYDIS_OPERAND_ACTION_MASK_READ)
         out->uses |= bit;
+    bool segment = reg >= ZYDIS_REGISTER_ES && reg <= ZYDIS_REGISTER_GS;
+    if (segment && (actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+        out->traits |= INSN_PINNED; /* who knows what descriptors there are */
 }
 
 static void add_memory(struct insn *out, const ZydisDecodedOperandMem *mem)
@@ -257,6 +260,14 @@ static bool touches_x87(const ZydisDecodedInstruction *insn)
  * 11 (Intel SDM vol. 2, 2.4 and 2.8). */
 static bool touches_mxcsr(const ZydisDecodedInstruction *insn)
 {
+    switch (insn->mnemonic) { /* MMX operands: types of their own */
+    case ZYDIS_MNEMONIC_CVTPI2PS:
+    case ZYDIS_MNEMONIC_CVTPS2PI:
+    case ZYDIS_MNEMONIC_CVTTPS2PI:
+    case ZYDIS_MNEMONIC_CVTPD2PI:
+    case ZYDIS_MNEMONIC_CVTTPD2PI: return true;
+    default: break;
+    }
     switch (insn->meta.exception_class) {
     case ZYDIS_EXCEPTION_CLASS_SSE2:
     case ZYDIS_EXCEPTION_CLASS_SSE3:
@@ -357,6 +368,21 @@ static void correct_vzero(struct insn *out, bool whole)
         out->uses |= FIRST_VECTORS;
 }
 
+/* String operations advance the registers they address memory by (Zydis 4.0 says so of
+ * movs, stos and lods only). Under rep they may do nothing at all. */
+static void correct_string(struct insn *out, const ZydisDecodedInstruction *insn,
+                           const ZydisDecodedOperand *operands)
+{
+    for (uint32_t i = 0; i < insn->operand_count; i++)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            out->defs |= register_bit(operands[i].mem.base);
+    if (insn->attributes &
+        (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) {
+        out->uses |= out->defs;
+        out->flag_uses |= out->flag_defs;
+    }
+}
+
 static void correct_by_mnemonic(struct insn *out, const ZydisDecodedInstruction *insn,
                                 const ZydisDecodedOperand *operands)
 {
@@ -386,6 +412,11 @@ static void correct_by_mnemonic(struct insn *out, const ZydisDecodedInstruction 
         if (insn->encoding == ZYDIS_INSTRUCTION_ENCODING_VEX)
             correct_zeroing(out, operands, 1);
         break;
+    case ZYDIS_MNEMONIC_VPTEST: /* clear the other four (Zydis 4.0 knows it of ptest) */
+    case ZYDIS_MNEMONIC_VTESTPS:
+    case ZYDIS_MNEMONIC_VTESTPD:
+        out->flag_defs |= FLAG_PF | FLAG_AF | FLAG_SF | FLAG_OF;
+        break;
     case ZYDIS_MNEMONIC_VZEROALL: correct_vzero(out, true); break;
     case ZYDIS_MNEMONIC_VZEROUPPER: correct_vzero(out, false); break;
     case ZYDIS_MNEMONIC_VP2INTERSECTD: /* writes a pair of masks */
@@ -395,12 +426,8 @@ static void correct_by_mnemonic(struct insn *out, const ZydisDecodedInstruction 
         break;
     default: break;
     }
-    if (insn->meta.category == ZYDIS_CATEGORY_STRINGOP &&
-        (insn->attributes &
-         (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))) {
-        out->uses |= out->defs;
-        out->flag_uses |= out->flag_defs;
-    }
+    if (insn->meta.category == ZYDIS_CATEGORY_STRINGOP)
+        correct_string(out, insn, operands);
 }
 
 static void apply_rule(struct insn *out, const ZydisDecodedInstruction *insn)

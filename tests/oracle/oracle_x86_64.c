@@ -2,7 +2,7 @@
  *
  * Asks the processor whether the decoder's sets are right.
  *
- *     oracle_x86_64 [-v] FILE.o|FILE.a …
+ *     oracle_x86_64 [-v] [--random N] FILE.o|FILE.a …
  *
  * For each form of instruction found in the code of the files (mnemonic, encoding,
  * kinds and sizes of operands, equal registers) a few samples are run from random
@@ -10,6 +10,7 @@
  *  - what is not in `defs` must come out as it went in;
  *  - what is not in `uses` is changed, one register or flag at a time; nothing else may
  *    come out differently, and it must itself come out the same when it is in `defs`.
+ * --random adds what decodes among N random encodings: forms that no compiler emits.
  * Flags that the manual leaves undefined may differ. Memory operands are aimed at a
  * small arena, whose contents are compared too.
  *
@@ -25,6 +26,7 @@
 
 #include <Zydis/Zydis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -453,6 +455,40 @@ failed:
     return false;
 }
 
+/* Random encodings, prefixes and opcode maps in fair shares. */
+static void scan_random(struct samples *samples, uint64_t count)
+{
+    static const char *const heads[] = {"",
+                                        "\x66",
+                                        "\xf2",
+                                        "\xf3",
+                                        "\x48",
+                                        "\x0f",
+                                        "\x66\x0f",
+                                        "\xf2\x0f",
+                                        "\xf3\x0f",
+                                        "\x0f\x38",
+                                        "\x66\x0f\x38",
+                                        "\x0f\x3a",
+                                        "\x66\x0f\x3a",
+                                        "\xc5",
+                                        "\xc4"};
+    struct random random = {1};
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t bytes[16];
+        struct sample sample;
+        const char *head = heads[next(&random) % (sizeof heads / sizeof *heads)];
+        fill(&random, bytes, sizeof bytes);
+        memcpy(bytes, head, strlen(head));
+        if (*head == '\xc4') /* VEX: maps 1 to 3 */
+            bytes[1] = (uint8_t)((bytes[1] & 0xe0) | (1 + bytes[1] % 3));
+        if (*head == '\xc4' && (bytes[15] & 1)) /* no second source */
+            bytes[2] |= 0x78;
+        if (parse(bytes, sizeof bytes, &sample) && is_runnable(&sample))
+            add_sample(samples, &sample);
+    }
+}
+
 /* --- all samples, in children that may crash
  * -------------------------------------------- */
 
@@ -510,9 +546,12 @@ int main(int argc, char **argv)
         puts("cannot run instructions here");
         return 77;
     }
-    for (int i = 1 + verbose; i < argc; i++)
-        if (!scan_file(&samples, argv[i]))
+    for (int i = 1 + verbose; i < argc; i++) {
+        if (strcmp(argv[i], "--random") == 0 && i + 1 < argc)
+            scan_random(&samples, strtoull(argv[++i], NULL, 10));
+        else if (!scan_file(&samples, argv[i]))
             return 1;
+    }
     struct verdict *verdicts =
         mmap(NULL, sizeof *verdicts * (samples.count + 1), PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
