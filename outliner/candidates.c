@@ -33,7 +33,7 @@ struct ancestor {
 
 struct keyed {
     uint64_t key;
-    uint32_t insn;
+    struct site site;
 };
 
 struct finder {
@@ -43,14 +43,13 @@ struct finder {
     struct repeats repeats;
     uint32_t *insns; /* occurrences of the repeat at hand, sorted */
     uint32_t insn_count;
-    struct keyed *keyed; /* the same for tails */
-    struct site *sites, *other_sites;
+    struct keyed *keyed; /* those that can be sites, with what they must agree on */
+    struct site *sites;  /* those that do */
     array_of(struct ancestor) ancestors;
     struct candidates *out;
 };
 
-/* --- occurrences
- * -------------------------------------------------------------------------- */
+/* --- occurrences --- */
 
 static int compare_insns(const void *left, const void *right)
 {
@@ -94,8 +93,7 @@ static void load_occurrences(struct finder *finder, const struct repeat *repeat)
     sort_insns(finder->insns, finder->insn_count);
 }
 
-/* --- pricing
- * ------------------------------------------------------------------------------ */
+/* --- pricing --- */
 
 void candidate_price(const struct facts *facts, struct candidate *candidate)
 {
@@ -112,9 +110,10 @@ void candidate_price(const struct facts *facts, struct candidate *candidate)
     candidate->saving -= cost_helper(facts, &candidate->payload, &candidate->sites[0]);
 }
 
-static void offer(struct finder *finder, const struct payload *payload,
-                  struct site *sites, uint32_t count)
+/* The first `count` of finder->sites. */
+static void offer(struct finder *finder, const struct payload *payload, uint32_t count)
 {
+    struct site *sites = finder->sites;
     struct candidate candidate = {
         .payload = *payload, .sites = sites, .site_count = count};
     candidate_price(finder->facts, &candidate);
@@ -125,15 +124,42 @@ static void offer(struct finder *finder, const struct payload *payload,
     }
 }
 
-/* --- called helpers
- * ----------------------------------------------------------------------- */
+/* --- sites --- */
 
-/* Inside a helper SP is lower by what the form has pushed. If the payload cares, only
- * sites with the same shift can share; the better half is taken. */
-static void offer_called(struct finder *finder, const struct payload *payload)
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    if (a->key != b->key) {
+        return a->key < b->key ? -1 : 1;
+    }
+    return (a->site.insn > b->site.insn) - (a->site.insn < b->site.insn);
+}
+
+/* Sites in finder->keyed with equal keys can share a helper; each group is a candidate.
+ */
+static void offer_groups(struct finder *finder, const struct payload *payload,
+                         uint32_t count, bool mixed)
+{
+    struct keyed *keyed = finder->keyed;
+    if (mixed) {
+        qsort(keyed, count, sizeof *keyed, compare_keyed);
+    }
+    uint32_t sites = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        finder->sites[sites++] = keyed[i].site;
+        if (i + 1 == count || keyed[i + 1].key != keyed[i].key) {
+            offer(finder, payload, sites);
+            sites = 0;
+        }
+    }
+}
+
+/* From left to right, as many as there is room for. */
+static void offer_payload(struct finder *finder, const struct payload *payload)
 {
     const struct facts *facts = finder->facts;
-    uint32_t count = 0, other_count = 0, free_from = 0;
+    uint32_t count = 0, free_from = 0;
+    bool mixed = false;
     for (uint32_t i = 0; i < finder->insn_count; i++) {
         uint32_t insn = finder->insns[i];
         struct site site;
@@ -142,14 +168,11 @@ static void offer_called(struct finder *finder, const struct payload *payload)
             continue;
         }
         free_from = insn + payload->length;
-        if (site.form == FORM_SAVE_STACK && payload->uses_sp) {
-            finder->other_sites[other_count++] = site;
-        } else {
-            finder->sites[count++] = site;
-        }
+        struct keyed *keyed = &finder->keyed[count++];
+        *keyed = (struct keyed){site_key(facts, payload, &site), site};
+        mixed |= keyed->key != finder->keyed[0].key;
     }
-    offer(finder, payload, finder->sites, count);
-    offer(finder, payload, finder->other_sites, other_count);
+    offer_groups(finder, payload, count, mixed);
 }
 
 /* Instructions that all occurrences save at most, before looking at them. */
@@ -181,58 +204,7 @@ static bool make_payload(const struct finder *finder, const struct repeat *repea
                         out);
 }
 
-/* --- tails
- * -------------------------------------------------------------------------------- */
-
-static int compare_keyed(const void *left, const void *right)
-{
-    const struct keyed *a = left, *b = right;
-    if (a->key != b->key) {
-        return a->key < b->key ? -1 : 1;
-    }
-    return (a->insn > b->insn) - (a->insn < b->insn);
-}
-
-/* Occurrences [first, first + count) of finder->keyed have equal keys. */
-static void offer_tail_group(struct finder *finder, const struct payload *payload,
-                             const struct keyed *group, uint32_t count)
-{
-    const struct facts *facts = finder->facts;
-    uint32_t sites = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct site site;
-        if (site_make(facts, payload, group[i].insn, &site) &&
-            tail_rows_equal(facts, group[0].insn, group[i].insn, payload->length) &&
-            cost_site(facts, payload, &site) > 0) {
-            finder->sites[sites++] = site;
-        }
-    }
-    offer(finder, payload, finder->sites, sites);
-}
-
-/* Tails end their block, so they never overlap each other. */
-static void offer_tails(struct finder *finder, const struct payload *payload)
-{
-    for (uint32_t i = 0; i < finder->insn_count; i++) {
-        uint32_t insn = finder->insns[i];
-        uint64_t key = tail_key(finder->facts, insn, payload->length);
-        finder->keyed[i] = (struct keyed){key, insn};
-    }
-    qsort(finder->keyed, finder->insn_count, sizeof *finder->keyed, compare_keyed);
-    uint32_t first = 0;
-    for (uint32_t i = 1; i <= finder->insn_count; i++) {
-        if (i == finder->insn_count ||
-            finder->keyed[i].key != finder->keyed[first].key) {
-            if (i - first > 1) {
-                offer_tail_group(finder, payload, finder->keyed + first, i - first);
-            }
-            first = i;
-        }
-    }
-}
-
-/* --- repeats
- * ------------------------------------------------------------------------------ */
+/* --- repeats --- */
 
 /* Payloads of one repeat: their lengths in instructions, 0 where there is none. */
 struct cuts {
@@ -279,13 +251,13 @@ static void look_at(struct finder *finder, const struct repeat *repeat,
     }
     load_occurrences(finder, repeat);
     if (has_plain) {
-        offer_called(finder, &plain);
+        offer_payload(finder, &plain);
     }
     if (has_thunk) {
-        offer_called(finder, &thunk);
+        offer_payload(finder, &thunk);
     }
     if (has_tail) {
-        offer_tails(finder, &tail);
+        offer_payload(finder, &tail);
     }
 }
 
@@ -341,7 +313,6 @@ void candidates_make(struct arena *arena, const struct facts *facts,
     finder.insns = arena_new_array(stage, uint32_t, most);
     finder.keyed = arena_new_array(stage, struct keyed, most);
     finder.sites = arena_new_array(stage, struct site, most);
-    finder.other_sites = arena_new_array(stage, struct site, most);
     look_at_all(&finder, minimum);
     arena_free(stage);
 }

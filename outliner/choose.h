@@ -29,8 +29,7 @@ static inline void bit_set(uint8_t *bits, uint32_t at)
     bits[at / 8] = (uint8_t)(bits[at / 8] | 1u << (at % 8));
 }
 
-/* --- key.c
- * -------------------------------------------------------------------------------- */
+/* --- key.c --- */
 
 enum key_mode {
     KEY_EXACT,  /* equal keys: interchangeable instructions of this program */
@@ -45,8 +44,7 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
 /* Must not be parted from the next instruction. */
 bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
 
-/* --- facts.c
- * ------------------------------------------------------------------------------ */
+/* --- facts.c --- */
 
 /* Answers that are asked for every occurrence of every repeat. By instruction index. */
 struct facts {
@@ -73,8 +71,7 @@ uint32_t facts_behind(const struct facts *facts, uint32_t insn, uint32_t length)
 /* Section bytes of `length` instructions. */
 uint32_t facts_bytes(const struct facts *facts, uint32_t insn, uint32_t length);
 
-/* --- forms.c
- * ------------------------------------------------------------------------------ */
+/* --- forms.c --- */
 
 enum payload_kind { PAYLOAD_PLAIN, PAYLOAD_THUNK, PAYLOAD_TAIL };
 
@@ -104,14 +101,13 @@ bool tail_ends_at(const struct facts *facts, uint32_t insn);
 bool site_make(const struct facts *facts, const struct payload *payload, uint32_t insn,
                struct site *out);
 
-/* Tails can share a helper only when every instruction has the same row in all of them:
- * occurrences with equal keys. */
-uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length);
-bool tail_rows_equal(const struct facts *facts, uint32_t a, uint32_t b,
-                     uint32_t length);
+/* A helper has the unwind rows that its first site asks for, so its sites must agree:
+ * tails on the rows of every instruction, others on what the payload saves and where,
+ * and on how much lower SP is if it matters. Sites with equal keys can share. */
+uint64_t site_key(const struct facts *facts, const struct payload *payload,
+                  const struct site *site);
 
-/* --- cost.c
- * ------------------------------------------------------------------------------- */
+/* --- cost.c --- */
 
 /* Loaded bytes that a site saves, its share of the helper not counted. */
 int64_t cost_site(const struct facts *facts, const struct payload *payload,
@@ -121,8 +117,7 @@ uint32_t cost_body(const struct payload *payload, const struct site *site);
 int64_t cost_helper(const struct facts *facts, const struct payload *payload,
                     const struct site *site);
 
-/* --- candidates.c
- * ------------------------------------------------------------------------- */
+/* --- candidates.c --- */
 
 /* A payload with disjoint sites, all of which could be taken. */
 struct candidate {

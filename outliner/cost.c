@@ -16,6 +16,7 @@ enum {
     EH_KEEP_STACK = 10,   /* advance, def_cfa_offset (2), offset (2) … and all back */
     EH_TAIL_ENTRY = 6,    /* from the row of the helper before it to this one's */
     EH_TAIL_CHANGE = 3,   /* a row change inside a tail helper */
+    EH_CALLED_CHANGE = 4, /* a register saved inside a called one, and its row's end */
 };
 
 /* Row changes behind the first instruction and before `end`. */
@@ -81,9 +82,11 @@ int64_t cost_helper(const struct facts *facts, const struct payload *payload,
                     const struct site *site)
 {
     int64_t cost = cost_body(payload, site);
+    uint32_t changes = changes_of(facts, site->insn, site->insn + payload->length);
     if (site->form == FORM_TAIL && facts->row[site->insn] != ROW_NONE) {
-        uint32_t end = site->insn + payload->length;
-        cost += EH_TAIL_ENTRY + EH_TAIL_CHANGE * changes_of(facts, site->insn, end);
+        cost += EH_TAIL_ENTRY + EH_TAIL_CHANGE * changes;
+    } else if (changes > 0 && site_key(facts, payload, site) != 0) {
+        cost += EH_CALLED_CHANGE * changes;
     }
     return cost;
 }

@@ -40,8 +40,7 @@ static bool has_register(uint64_t regs, uint8_t reg)
     return reg < 64 && (regs >> reg & 1) != 0;
 }
 
-/* --- payloads
- * ----------------------------------------------------------------------------- */
+/* --- payloads --- */
 
 static const uint8_t *bytes_of(const struct facts *facts, uint32_t insn)
 {
@@ -140,8 +139,7 @@ bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
     return called || stacked;
 }
 
-/* --- rows
- * --------------------------------------------------------------------------------- */
+/* --- rows --- */
 
 static bool same_rule(const struct rule *a, const struct rule *b)
 {
@@ -160,19 +158,32 @@ static bool keeps_value(const struct rule *rule)
     return rule == NULL || rule->kind == RULE_SAME_VALUE;
 }
 
-/* `before` says that the register still holds its value, `now` knows where it was
- * saved: true for a helper only as long as it has not been written. */
-static bool saves_are_safe(const struct facts *facts, const struct row *before,
-                           const struct row *now, uint64_t written)
+/* The payload has saved the register in the frame. The helper's own rows say so, too:
+ * its slot is as far from the helper's frame at every site. */
+static bool is_slot(const struct target *target, const struct row *before,
+                    const struct rule *rule)
 {
+    return rule->kind == RULE_OFFSET && rule->column != target->dwarf_return_column &&
+           !same_rule(row_rule(before, rule->column), rule);
+}
+
+/* `before` says that the register still holds its value, `now` knows where it was
+ * saved. Behind a thunk's jump there are no rows of the helper any more: there, and for
+ * anything but a slot, the old value must still be in the register. */
+static bool saves_are_safe(const struct facts *facts, const struct row *before,
+                           const struct row *now, const struct payload *payload)
+{
+    const struct target *target = facts->program->target;
     for (uint32_t i = 0; i < now->rule_count; i++) {
         const struct rule *rule = &now->rules[i];
         const struct rule *old = row_rule(before, rule->column);
         if (same_rule(old, rule)) {
             continue;
         }
-        uint8_t reg = facts->program->target->register_of_dwarf(rule->column);
-        if (!keeps_value(old) || reg >= 64 || has_register(written, reg)) {
+        uint8_t reg = target->register_of_dwarf(rule->column);
+        bool stated = payload->kind == PAYLOAD_PLAIN && is_slot(target, before, rule);
+        bool lost = reg >= 64 || has_register(payload->written, reg);
+        if (!keeps_value(old) || (lost && !stated)) {
             return false;
         }
     }
@@ -217,7 +228,7 @@ static bool row_stays_true(const struct facts *facts, uint32_t before_row,
     if (moved && (base_lost || payload->kind == PAYLOAD_THUNK)) {
         return false;
     }
-    return saves_are_safe(facts, before, now, payload->written) &&
+    return saves_are_safe(facts, before, now, payload) &&
            restores_are_safe(before, now);
 }
 
@@ -241,6 +252,33 @@ static bool rows_allow_call(const struct facts *facts, const struct payload *pay
     return true;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+/* The slots that the helper's rows know of when they are made from this site. */
+static uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
+{
+    const struct program *program = facts->program;
+    const struct row *before = NULL;
+    uint64_t key = 0;
+    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
+        before = row_get(program->rows, facts->row[insn]);
+        const struct row *now = row_get(program->rows, facts->row[i]);
+        for (uint32_t r = 0; r < now->rule_count; r++) {
+            const struct rule *rule = &now->rules[r];
+            if (is_slot(program->target, before, rule)) {
+                int64_t slot = before->cfa_offset + rule->value;
+                key = mix(mix(key, i - insn), before->cfa_register);
+                key = mix(mix(key, rule->column), (uint64_t)slot);
+            }
+        }
+    }
+    return key;
+}
+
 /* The second witness: where the row finds the return address in the link register, it
  * is there, whatever the code looks like. */
 static bool link_is_live(const struct facts *facts, uint32_t insn)
@@ -259,8 +297,7 @@ static bool link_is_live(const struct facts *facts, uint32_t insn)
     return keeps_value(row_rule(row, target->dwarf_return_column));
 }
 
-/* --- sites
- * -------------------------------------------------------------------------------- */
+/* --- sites --- */
 
 static const struct cie *cie_of(const struct facts *facts, uint32_t insn)
 {
@@ -273,13 +310,7 @@ static const struct cie *cie_of(const struct facts *facts, uint32_t insn)
     return &frames->cies[frames->fdes[function->fde].cie];
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length)
+static uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length)
 {
     const struct cie *cie = cie_of(facts, insn);
     uint64_t key = mix(cie != NULL && cie->b_key, facts->row[insn]);
@@ -289,18 +320,16 @@ uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length)
     return key;
 }
 
-bool tail_rows_equal(const struct facts *facts, uint32_t a, uint32_t b, uint32_t length)
+uint64_t site_key(const struct facts *facts, const struct payload *payload,
+                  const struct site *site)
 {
-    uint32_t at = 0;
-    while (at < length) {
-        if (facts->row[a + at] != facts->row[b + at]) {
-            return false;
-        }
-        uint32_t left = facts->row_end[a + at] - a;
-        uint32_t right = facts->row_end[b + at] - b;
-        at = left < right ? left : right;
+    if (site->form == FORM_TAIL) {
+        return tail_key(facts, site->insn, payload->length);
     }
-    return true;
+    if (site->form == FORM_SAVE_STACK) {
+        return payload->uses_sp; /* 1: it has slots in no case, see called_site() */
+    }
+    return slots_key(facts, site->insn, payload->length);
 }
 
 static bool tail_site(const struct facts *facts, uint32_t insn, struct site *out)
@@ -387,7 +416,8 @@ static bool called_site(const struct facts *facts, const struct payload *payload
         }
     }
     *out = (struct site){.insn = insn, .form = FORM_SAVE_STACK};
-    return payload->stack_size != 0 && stack_can_keep_link(facts, insn);
+    return payload->stack_size != 0 && stack_can_keep_link(facts, insn) &&
+           slots_key(facts, insn, payload->length) == 0;
 }
 
 bool site_make(const struct facts *facts, const struct payload *payload, uint32_t insn,

@@ -53,8 +53,7 @@ static const uint8_t *bytes_of(const struct view *view)
     return view->section->data.at + view->insn->offset;
 }
 
-/* --- referents
- * ------------------------------------------------------------------------- */
+/* --- referents --- */
 
 static uint32_t bits_of(uint64_t mask)
 {
@@ -198,8 +197,7 @@ bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn)
            is_pair_head(program, code, insn);
 }
 
-/* --- reasons to stay
- * --------------------------------------------------------------------- */
+/* --- reasons to stay --- */
 
 static enum refusal refuse_reloc(const struct view *view, const struct reloc *reloc)
 {
@@ -306,8 +304,7 @@ enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t
     return refuse(&view);
 }
 
-/* --- the string
- * ------------------------------------------------------------------------- */
+/* --- the string --- */
 
 static void put_place(const struct view *view, uint32_t section, int64_t offset,
                       enum key_mode mode, struct buffer *key)

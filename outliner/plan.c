@@ -25,8 +25,7 @@ const char *form_name(enum form form)
     return form < FORM_COUNT ? names[form] : "unknown";
 }
 
-/* --- heap
- * --------------------------------------------------------------------------------- */
+/* --- heap --- */
 
 struct heap {
     const struct candidate *candidates;
@@ -94,8 +93,7 @@ static void heap_pop(struct heap *heap)
     }
 }
 
-/* --- choosing
- * ----------------------------------------------------------------------------- */
+/* --- choosing --- */
 
 static bool is_taken(const uint8_t *taken, const struct site *site, uint32_t length)
 {
@@ -160,8 +158,7 @@ static void choose(struct arena *stage, const struct facts *facts,
     }
 }
 
-/* --- the plan
- * ----------------------------------------------------------------------------- */
+/* --- the plan --- */
 
 static void put_row(struct buffer *key, const struct row *row)
 {
@@ -191,6 +188,9 @@ static uint64_t hash_of(struct arena *stage, const struct facts *facts,
     buffer_string(&key, program_section(program, code)->name);
     buffer_u8(&key, (uint8_t)candidate->payload.kind);
     buffer_u32(&key, helper->stack_shift);
+    if (!helper->tail) {
+        buffer_u64(&key, site_key(facts, &candidate->payload, &candidate->sites[0]));
+    }
     for (uint32_t i = 0; i < helper->length; i++) {
         uint8_t size;
         enum refusal refusal =

@@ -19,8 +19,7 @@ static struct plan plan_of(struct toy *toy, bool no_veneers)
     return plan;
 }
 
-/* --- legality
- * ----------------------------------------------------------------------------- */
+/* --- legality --- */
 
 /* A body of eight instructions, with one of them replaced, in six functions that differ
  * otherwise. Rows are numbers of the table below. */
@@ -90,7 +89,8 @@ static const struct rule_case rule_cases[] = {
     {"tail with a red zone", .pushes = true, .red_zone = true, .row_before = ROW_ENTRY, .at = LAST, .insn = RETURN, .form = FORM_TAIL},
     {"tail with veneer", .veneer_live = true, .row_before = ROW_ENTRY, .at = LAST, .insn = RETURN, .form = -1},
     {"register saved", .row_before = ROW_SAVED, .at = 4, .row_at = ROW_SAVED_19, .insn = {.op = 50}, .form = FORM_PLAIN, .length = BODY},
-    {"register saved, then written", .row_before = ROW_SAVED, .at = 4, .row_at = ROW_SAVED_19, .insn = {.op = 50, .defs = 1u << 19}, .form = -1},
+    {"register saved, then written", .row_before = ROW_SAVED, .at = 4, .row_at = ROW_SAVED_19, .insn = {.op = 50, .defs = 1u << 19}, .form = FORM_PLAIN, .length = BODY},
+    {"register saved, then written, and a call", .row_before = ROW_SAVED, .at = LAST, .row_at = ROW_SAVED_19, .insn = {.op = 7, .flow = FLOW_CALL, .defs = 1u << TOY_LINK | 1u << 19}, .form = -1},
     {"register restored", .row_before = ROW_SAVED_19, .at = 4, .row_at = ROW_SAVED, .insn = {.op = 50, .defs = 1u << 19}, .form = FORM_PLAIN},
     {"thunk that moves the CFA", .row_before = ROW_SAVED, .at = 4, .row_at = ROW_ENTRY, .insn = CALL, .form = -1},
 };
@@ -175,8 +175,7 @@ START_TEST(legality)
 }
 END_TEST
 
-/* --- tails and rows
- * ----------------------------------------------------------------------- */
+/* --- tails and rows --- */
 
 START_TEST(tails_part_by_row)
 {
@@ -215,8 +214,7 @@ START_TEST(tails_part_by_row)
 }
 END_TEST
 
-/* --- the whole
- * ---------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 /* Random code over few opcodes: repeats everywhere, tandem ones too. */
 static struct toy *random_toy(uint32_t seed, uint32_t opcodes)

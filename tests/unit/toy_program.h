@@ -209,7 +209,7 @@ static struct toy *toy_new(bool pushes)
     return toy;
 }
 
-static uint32_t toy_row(struct toy *toy, uint32_t base, int64_t offset, bool link_saved,
+static inline uint32_t toy_row(struct toy *toy, uint32_t base, int64_t offset, bool link_saved,
                         bool saved_19)
 {
     struct rule rules[2];
@@ -226,7 +226,7 @@ static uint32_t toy_row(struct toy *toy, uint32_t base, int64_t offset, bool lin
 }
 
 /* One function of one block. Without `rows` it has no FDE. */
-static struct function *toy_function(struct toy *toy, bool rows,
+static inline struct function *toy_function(struct toy *toy, bool rows,
                                      const struct toy_insn *insns, uint32_t count)
 {
     uint32_t start = (uint32_t)toy->text.size;
