@@ -494,7 +494,7 @@ static bool decode_kind(const struct form *form, uint32_t word, struct insn *out
     case BARRIER: return decode_barrier(word, out);
     case UNKNOWN_STATE: decode_unknown_state(word, out); return true;
     default:
-        if (form->kind >= AT_PLAIN && form->kind <= AT_LANE_POST)
+        if (form_is_memory(form))
             decode_memory(form, word, out);
         return true;
     }

@@ -151,6 +151,17 @@ uint32_t aarch64_access_scale(uint32_t word, bool pair);
 /* Registers of a vector structure load or store; 0 when unallocated. */
 uint32_t aarch64_list_count(const struct form *form, uint32_t word);
 
+static inline bool form_is_memory(const struct form *form)
+{
+    return form->kind >= AT_PLAIN && form->kind <= AT_LANE_POST;
+}
+
+static inline bool form_is_store(const struct form *form)
+{
+    const uint32_t stored = D_R | DSP_R | VD_R | A_R | M_W;
+    return form_is_memory(form) && form->roles & stored;
+}
+
 static inline uint32_t field(uint32_t word, uint32_t low, uint32_t bits)
 {
     return (word >> low) & ((1u << bits) - 1u);

@@ -82,25 +82,6 @@ static void raise_limit(struct walk *walk, uint64_t limit)
 /* --- stack slots
  * ------------------------------------------------------------------------ */
 
-static bool is_memory(const struct form *form)
-{
-    return form->kind >= AT_PLAIN && form->kind <= AT_LANE_POST;
-}
-
-static bool is_store(const struct form *form)
-{
-    return is_memory(form) && form->roles & (D_R | DSP_R | VD_R | M_W);
-}
-
-/* ldr or str of one w or x register at [sp, #imm]. */
-static bool is_slot_access(uint32_t word, const struct insn *insn, bool load)
-{
-    const uint32_t scaled = load ? 0xb9400000u : 0xb9000000u;
-    const uint32_t unscaled = load ? 0xb8400000u : 0xb8000000u;
-    return insn->traits & INSN_SP_MEMORY &&
-           ((word & 0xbfc00000u) == scaled || (word & 0xbfe00c00u) == unscaled);
-}
-
 static bool is_wide_access(uint32_t word)
 {
     return field(word, 30, 1);
@@ -113,19 +94,15 @@ static bool may_write_slot(uint32_t word, const struct insn *insn, struct home h
     if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT || !form ||
         insn->traits & INSN_OPAQUE || insn->defs >> STACK & 1u)
         return true;
-    if (!is_store(form))
+    if (!form_is_store(form))
         return false;
-    if (!(insn->traits & INSN_SP_MEMORY))
-        return true;
-    const bool pair = form->kind == AT_PAIR;
-    const int32_t size = 1 << (aarch64_access_scale(word, pair) + (pair ? 1u : 0u));
-    return insn->sp_value < home.where + (home.wide ? 8 : 4) &&
-           home.where < insn->sp_value + size;
+    return !(insn->traits & INSN_SP_MEMORY) ||
+           trace_writes_slot(word, insn, home.where, home.wide ? 8 : 4);
 }
 
 static enum step step_slot(uint32_t word, const struct insn *insn, struct home *home)
 {
-    if (is_slot_access(word, insn, false) && insn->sp_value == home->where) {
+    if (trace_is_slot_access(word, insn, false) && insn->sp_value == home->where) {
         if (home->wide && !is_wide_access(word))
             return STEP_LOST;
         *home = (struct home){false, home->wide, (int32_t)field(word, 0, 5)};
@@ -170,7 +147,7 @@ static bool own_limit(uint32_t word, uint64_t *limit)
         return true;
     }
     const struct form *form = aarch64_form(word);
-    if (!form || !is_memory(form) || !(form->roles & D_W) || word >> 31 ||
+    if (!form || !form_is_memory(form) || !(form->roles & D_W) || word >> 31 ||
         form->kind < AT_INDEX || form->kind > AT_POST || field(word, 23, 1))
         return false;
     *limit = word >> 30 ? 0xffff : 0xff; /* ldrb, ldrh */
@@ -231,7 +208,7 @@ static enum step step_register(struct walk *walk, uint32_t at, enum phase phase,
         *home = (struct home){false, home->wide && wide, (int32_t)source};
         return STEP_ON;
     }
-    if (is_slot_access(word, insn, true)) {
+    if (trace_is_slot_access(word, insn, true)) {
         if (phase == PHASE_EXTENSION && !is_wide_access(word))
             return STEP_DONE;
         *home = (struct home){true, home->wide && is_wide_access(word), insn->sp_value};
@@ -264,10 +241,11 @@ static bool same_value(struct walk *walk, uint32_t insn, struct home home, uint3
         const uint32_t word = trace_word(trace, insn);
         uint32_t source;
         bool wide;
-        if (home.slot && is_slot_access(word, is, false) && is->sp_value == home.where)
+        if (home.slot && trace_is_slot_access(word, is, false) &&
+            is->sp_value == home.where)
             return field(word, 0, 5) == reg && (!home.wide || is_wide_access(word));
-        if (home.slot && is_slot_access(word, is, true) && is->sp_value == home.where &&
-            field(word, 0, 5) == reg)
+        if (home.slot && trace_is_slot_access(word, is, true) &&
+            is->sp_value == home.where && field(word, 0, 5) == reg)
             return true;
         if (!home.slot && is_copy(word, &source, &wide)) {
             const uint32_t to = field(word, 0, 5), here = (uint32_t)home.where;

@@ -10,8 +10,9 @@
  * lowest target add      xB, xB, xE, lsl #2 br       xB clang,   adr      xB, B T:
  * .word L0 - B, … far      ldrsw    xE, [xT, xI, lsl #2] add      xB, xB, xE br xB
  *
- * in any registers, with other instructions between, and adrp/add or adr hoisted. So we
- * do not match text but ask, from the branch on, which instruction defines what.
+ * in any registers, with other instructions between, adrp/add or adr hoisted, the
+ * table's address spilled to the stack. So we do not match text but ask, from the
+ * branch on, which instruction defines what.
  *
  * How many entries: the largest index that compares and masks let through (limit.c). A
  * limit is not yet the size of the table: with `default: __builtin_unreachable()` an
@@ -86,7 +87,42 @@ static bool defined_address(struct trace *trace, uint32_t insn, struct referent 
     return pages.count > 0 && pages.count <= DEFS;
 }
 
-/* All definitions of the register that reach the instruction give the same address. */
+/* The address that one definition gives, perhaps through a copy. */
+static bool address_of_def(struct trace *trace, uint32_t def, struct referent *out)
+{
+    uint32_t source;
+    if (trace_is_copy(trace_word(trace, def), &source))
+        def = trace_def(trace, def, source);
+    return def != NO_INDEX && defined_address(trace, def, out);
+}
+
+/* Every store to the slot that reaches the load stores the same address. */
+static bool spilled_address(struct trace *trace, uint32_t load, struct referent *out)
+{
+    const int32_t slot = trace->program->insns[load].sp_value;
+    const struct defs stores = trace_slot_defs(trace, load, slot);
+    bool found = false;
+    for (uint32_t i = 0; i < stores.count && stores.count <= DEFS; i++) {
+        const uint32_t store = stores.insns[i];
+        uint32_t reg;
+        if (!trace_spilled(trace_word(trace, store), &trace->program->insns[store],
+                           slot, &reg) ||
+            reg == 31)
+            return false;
+        const struct defs defs = trace_defs(trace, store, reg);
+        for (uint32_t d = 0; d < defs.count; d++) {
+            struct referent one;
+            if (defs.count > DEFS || !address_of_def(trace, defs.insns[d], &one) ||
+                (found && !same_referent(&one, out)))
+                return false;
+            *out = one;
+            found = true;
+        }
+    }
+    return found && stores.count <= DEFS;
+}
+
+/* All definitions of the register that get to the instruction give the same address. */
 static bool register_address(struct trace *trace, uint32_t insn, uint32_t reg,
                              struct referent *out)
 {
@@ -95,11 +131,13 @@ static bool register_address(struct trace *trace, uint32_t insn, uint32_t reg,
         return false;
     for (uint32_t i = 0; i < defs.count; i++) {
         struct referent one;
-        uint32_t def = defs.insns[i], source;
-        if (trace_is_copy(trace_word(trace, def), &source))
-            def = trace_def(trace, def, source);
-        if (def == NO_INDEX || !defined_address(trace, def, &one) ||
-            (i > 0 && !same_referent(&one, out)))
+        const uint32_t def = defs.insns[i], word = trace_word(trace, def);
+        const bool reloaded =
+            trace_is_slot_access(word, &trace->program->insns[def], true) &&
+            field(word, 30, 1);
+        const bool known = reloaded ? spilled_address(trace, def, &one)
+                                    : address_of_def(trace, def, &one);
+        if (!known || (i > 0 && !same_referent(&one, out)))
             return false;
         *out = one;
     }

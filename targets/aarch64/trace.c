@@ -3,7 +3,7 @@
 #include "mo/bytes.h"
 #include "target.h"
 
-enum { COPIES = 8 };
+enum { COPIES = 8, STACK = 31 };
 
 /* orr xD, xzr, xM */
 bool trace_is_copy(uint32_t word, uint32_t *source)
@@ -105,7 +105,65 @@ static void add_def(struct defs *defs, uint32_t insn)
         defs->count++;
 }
 
-struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg)
+/* ldr or str of one register, unsigned or unscaled offset. */
+bool trace_is_slot_access(uint32_t word, const struct insn *insn, bool load)
+{
+    const uint32_t scaled = load ? 0xb9400000u : 0xb9000000u;
+    const uint32_t unscaled = load ? 0xb8400000u : 0xb8000000u;
+    return insn->traits & INSN_SP_MEMORY &&
+           ((word & 0xbfc00000u) == scaled || (word & 0xbfe00c00u) == unscaled);
+}
+
+bool trace_writes_slot(uint32_t word, const struct insn *insn, int32_t displacement,
+                       int32_t size)
+{
+    const struct form *form = aarch64_form(word);
+    if (!form || !form_is_store(form) || !(insn->traits & INSN_SP_MEMORY))
+        return false;
+    const bool pair = form->kind == AT_PAIR;
+    const int32_t bytes = 1 << (aarch64_access_scale(word, pair) + (pair ? 1u : 0u));
+    return insn->sp_value < displacement + size &&
+           displacement < insn->sp_value + bytes;
+}
+
+bool trace_spilled(uint32_t word, const struct insn *insn, int32_t displacement,
+                   uint32_t *reg)
+{
+    const bool single =
+        trace_is_slot_access(word, insn, false) && field(word, 30, 1) != 0;
+    const bool pair = (word & 0xffc00000u) == 0xa9000000u;
+    const int32_t beyond = displacement - insn->sp_value;
+    if (!(insn->traits & INSN_SP_MEMORY) || !(single || pair))
+        return false;
+    *reg = field(word, beyond == 8 ? 10 : 0, 5);
+    return beyond == 0 || (pair && beyond == 8);
+}
+
+/* A register, or eight bytes of the stack. */
+struct place_of_value {
+    bool slot;
+    uint32_t reg;
+    int32_t displacement;
+};
+
+/* A slot that SP has just come down to hold was not written yet. */
+static enum fate slot_fate(const struct trace *trace, uint32_t insn,
+                           int32_t displacement)
+{
+    const struct insn *is = &trace->program->insns[insn];
+    if (trace_writes_slot(trace_word(trace, insn), is, displacement, 8))
+        return FATE_WRITTEN;
+    if (!(is->defs >> STACK & 1u))
+        return FATE_KEPT;
+    /* stp x29, x30, [sp, #-n]! does write the first two */
+    const bool stores = form_is_memory(aarch64_form(trace_word(trace, insn)));
+    const bool fresh = is->traits & INSN_SP_ADJUST &&
+                       displacement >= (stores ? 16 : 0) &&
+                       displacement + 8 <= -(int64_t)is->sp_value;
+    return fresh ? FATE_LOST : FATE_WRITTEN;
+}
+
+static struct defs defs_of(struct trace *trace, uint32_t insn, struct place_of_value of)
 {
     struct defs defs = {0};
     array_of(uint32_t) work = {0};
@@ -119,7 +177,9 @@ struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg)
             return (struct defs){.count = DEFS + 1};
         for (uint32_t i = 0; i < count; i++) {
             const uint32_t from = edges[i].from;
-            const enum fate fate = fate_in(&trace->program->insns[from], reg);
+            const enum fate fate = of.slot
+                                       ? slot_fate(trace, from, of.displacement)
+                                       : fate_in(&trace->program->insns[from], of.reg);
             if (fate == FATE_WRITTEN)
                 add_def(&defs, from);
             if (fate != FATE_KEPT || seen[from - trace->first])
@@ -129,6 +189,17 @@ struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg)
         }
     }
     return defs;
+}
+
+struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg)
+{
+    return defs_of(trace, insn, (struct place_of_value){.reg = reg});
+}
+
+struct defs trace_slot_defs(struct trace *trace, uint32_t insn, int32_t displacement)
+{
+    return defs_of(trace, insn,
+                   (struct place_of_value){.slot = true, .displacement = displacement});
 }
 
 uint32_t trace_def(struct trace *trace, uint32_t insn, uint32_t reg)

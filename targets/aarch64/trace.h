@@ -57,6 +57,20 @@ struct defs trace_defs(struct trace *trace, uint32_t insn, uint32_t reg);
  */
 uint32_t trace_def(struct trace *trace, uint32_t insn, uint32_t reg);
 
+/* The same for the eight bytes at [sp + displacement]: instructions that store there.
+ * Only stores through SP count: what the compiler spills has no other name. */
+struct defs trace_slot_defs(struct trace *trace, uint32_t insn, int32_t displacement);
+
+/* `str xR` or `stp` puts a whole x register into the slot: which. */
+bool trace_spilled(uint32_t word, const struct insn *insn, int32_t displacement,
+                   uint32_t *reg);
+
+/* ldr or str of one w or x register at [sp, #imm]; stores through SP with their size.
+ */
+bool trace_is_slot_access(uint32_t word, const struct insn *insn, bool load);
+bool trace_writes_slot(uint32_t word, const struct insn *insn, int32_t displacement,
+                       int32_t size);
+
 /* The instruction copies one general register to another, all 64 bits. */
 bool trace_is_copy(uint32_t word, uint32_t *source);
 
