@@ -32,10 +32,13 @@ def one(pattern):
     return found[-1]
 
 
-def lua(corpora, _work):
+def lua(corpora, work):
     top = one(corpora + "/src/lua5.4-*/") + "src/"
+    # Debian's build makes this header; it holds one macro.
+    with open(os.path.join(work, "lua5.4-deb-multiarch.h"), "w") as header:
+        header.write('#define DEB_HOST_MULTIARCH "any"\n')
     return [f for f in sorted(glob.glob(top + "*.c")) if not f.endswith("/luac.c")], \
-        ["-I" + top, "-DLUA_USE_LINUX", "-DLUA_COMPAT_5_3"]
+        ["-I" + top, "-I" + work, "-DLUA_USE_LINUX", "-DLUA_COMPAT_5_3"]
 
 
 def zlib(corpora, _work):
@@ -118,6 +121,7 @@ def main():
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
     args = parser.parse_args()
     args.work = os.path.abspath(args.work)
+    os.makedirs(args.work, exist_ok=True)
     print("%-8s %-8s %8s | %-31s | %-31s | mo/clang" % (
         "target", "program", "code", "clang saves code, loaded", "mo-link saves code, loaded"))
     for target in args.target or ["aarch64", "x86_64"]:

@@ -128,7 +128,7 @@ def archive_cases(args):
                 top = os.path.join(args.corpora, root, "usr")
                 archive = os.path.join(top, "lib", triple, library)
                 headers = []
-                for part in include + [""]:
+                for part in include + [triple, ""]:
                     headers += ["-idirafter", os.path.join(top, "include", part)]
                 made = os.path.join(folder, "main.o")
                 must(GCC[target] + ["-O2", "-c"] + headers +
