@@ -363,15 +363,14 @@ bool trace_limit(struct trace *trace, uint32_t insn, uint32_t reg, bool wide,
     if (reg == 31 || !push(&walk, insn, home, PHASE_LIMIT))
         return false;
     while (walk.next < walk.states.count) {
-        struct edge edges[EDGES];
         const struct place_in_time state = walk.states.items[walk.next++];
-        const uint32_t count = trace_edges(trace, state.insn, edges);
-        if (count == 0 || count > EDGES || state.insn == trace->first)
+        struct edge edge = FIRST_EDGE;
+        if (state.insn == trace->first || !trace_next_edge(trace, state.insn, &edge))
             return false;
-        for (uint32_t i = 0; i < count; i++) {
-            if (!follow_edge(&walk, edges[i], state))
+        do {
+            if (!follow_edge(&walk, edge, state))
                 return false;
-        }
+        } while (trace_next_edge(trace, state.insn, &edge));
     }
     *limit = walk.limit;
     return true;

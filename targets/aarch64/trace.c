@@ -59,19 +59,20 @@ static bool falls_through(const struct insn *insn)
            insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
 }
 
-uint32_t trace_edges(const struct trace *trace, uint32_t insn, struct edge *out)
+bool trace_next_edge(const struct trace *trace, uint32_t insn, struct edge *edge)
 {
-    uint32_t count = 0;
     const uint32_t at = insn - trace->first;
-    if (at > 0 && falls_through(&trace->program->insns[insn - 1]))
-        out[count++] = (struct edge){insn - 1, false};
-    for (uint32_t from = trace->source_head[at]; from != NO_INDEX;
-         from = trace->source_next[from]) {
-        if (count == EDGES)
-            return EDGES + 1;
-        out[count++] = (struct edge){trace->first + from, true};
+    if (edge->from == NO_INDEX && at > 0 &&
+        falls_through(&trace->program->insns[insn - 1])) {
+        *edge = (struct edge){insn - 1, false};
+        return true;
     }
-    return count;
+    const uint32_t next = edge->taken ? trace->source_next[edge->from - trace->first]
+                                      : trace->source_head[at];
+    if (next == NO_INDEX)
+        return false;
+    *edge = (struct edge){trace->first + next, true};
+    return true;
 }
 
 bool trace_only_falls_in(const struct trace *trace, uint32_t insn)
@@ -170,13 +171,9 @@ static struct defs defs_of(struct trace *trace, uint32_t insn, struct place_of_v
     bool *seen = arena_new_array(trace->stage, bool, trace->count);
     array_push(trace->stage, &work, insn);
     while (work.count > 0 && defs.count <= DEFS) {
-        struct edge edges[EDGES];
         const uint32_t at = work.items[--work.count];
-        const uint32_t count = trace_edges(trace, at, edges);
-        if (count > EDGES)
-            return (struct defs){.count = DEFS + 1};
-        for (uint32_t i = 0; i < count; i++) {
-            const uint32_t from = edges[i].from;
+        for (struct edge edge = FIRST_EDGE; trace_next_edge(trace, at, &edge);) {
+            const uint32_t from = edge.from;
             const enum fate fate = of.slot
                                        ? slot_fate(trace, from, of.displacement)
                                        : fate_in(&trace->program->insns[from], of.reg);

@@ -33,11 +33,11 @@ struct edge {
     bool taken;    /* by its branch, not by falling through */
 };
 
-enum { EDGES = 64 };
+#define FIRST_EDGE ((struct edge){NO_INDEX, false})
 
-/* Edges into an instruction that can be seen: not those of jump tables and landing
- * pads. Returns how many, or EDGES + 1 when there are more than that. */
-uint32_t trace_edges(const struct trace *trace, uint32_t insn, struct edge *out);
+/* Steps to the next edge into an instruction, from FIRST_EDGE on; false behind the
+ * last. Only edges that can be seen: not those of jump tables and landing pads. */
+bool trace_next_edge(const struct trace *trace, uint32_t insn, struct edge *edge);
 
 /* Nothing but the instruction before it leads here. */
 bool trace_only_falls_in(const struct trace *trace, uint32_t insn);
