@@ -82,6 +82,9 @@ static void set_alignments(struct lift *lift, uint32_t number)
     uint64_t limit = program_section(lift->program, number)->align;
     uint32_t least = lift->program->target->function_align;
     uint32_t common = limit > 4096 ? 4096 : (uint32_t)limit;
+    code->align = common;
+    if (code->function_count == 0)
+        return;
     struct function *functions = &lift->functions.items[code->first_function];
     for (uint32_t i = 0; i < code->function_count; i++) {
         if (functions[i].symbol != NO_INDEX)
