@@ -14,11 +14,9 @@ struct checker {
     struct error *err;
 };
 
-#define check_fail(checker, index, at, ...)                                            \
+#define section_fail(checker, index, at, ...)                                          \
     fail((checker)->err,                                                               \
-         &(struct place){.file = section_unit((checker)->object, (index)),             \
-                         .section = (checker)->object->sections[index].name,           \
-                         .offset = (at)},                                              \
+         (struct place[]){object_place((checker)->object, (index), (at))},             \
          __VA_ARGS__)
 #define object_fail(checker, ...)                                                      \
     fail((checker)->err, &(struct place){.file = (checker)->object->name}, __VA_ARGS__)
@@ -87,17 +85,17 @@ static bool check_relocs(const struct checker *checker, uint32_t index)
         uint32_t field =
             aarch64 ? field_aarch64(reloc->type) : field_x86_64(reloc->type);
         if (reloc->offset > size || size - reloc->offset < field)
-            return check_fail(checker, index, reloc->offset,
-                              "relocation (type %" PRIu32
-                              ") leaves the section, which ends at 0x%" PRIx64,
-                              reloc->type, size);
+            return section_fail(checker, index, reloc->offset,
+                                "relocation (type %" PRIu32
+                                ") leaves the section, which ends at 0x%" PRIx64,
+                                reloc->type, size);
         if (reloc->offset < last)
-            return check_fail(checker, index, reloc->offset,
-                              "relocations are unsorted");
+            return section_fail(checker, index, reloc->offset,
+                                "relocations are unsorted");
         if (reloc->symbol >= object->symbol_count)
-            return check_fail(checker, index, reloc->offset,
-                              "relocation to symbol %" PRIu32 " of %" PRIu32,
-                              reloc->symbol, object->symbol_count);
+            return section_fail(checker, index, reloc->offset,
+                                "relocation to symbol %" PRIu32 " of %" PRIu32,
+                                reloc->symbol, object->symbol_count);
         last = reloc->offset;
     }
     return true;
@@ -112,26 +110,26 @@ static bool check_section(const struct checker *checker, uint32_t index)
             checker, "section %" PRIu32 " (%s) is in unit %" PRIu32 " of %" PRIu32,
             index, section->name, section->unit, object->unit_count);
     if (section->align == 0 || (section->align & (section->align - 1)))
-        return check_fail(checker, index, 0, "alignment %" PRIu64 " is no power of two",
-                          section->align);
+        return section_fail(checker, index, 0,
+                            "alignment %" PRIu64 " is no power of two", section->align);
     if (section->data.size > UINT32_MAX)
-        return check_fail(checker, index, 0, "section of 4 GiB or more");
+        return section_fail(checker, index, 0, "section of 4 GiB or more");
     if (section->data.size &&
         (section->data.at == NULL) != (section->type == SHT_NOBITS))
-        return check_fail(checker, index, 0, "type and contents disagree");
+        return section_fail(checker, index, 0, "type and contents disagree");
     if (section->type == SHT_NOBITS && section->reloc_count)
-        return check_fail(checker, index, 0, "relocations but no contents");
+        return section_fail(checker, index, 0, "relocations but no contents");
     if (section->link >= object->section_count)
-        return check_fail(checker, index, 0,
-                          "linked to section %" PRIu32 " of %" PRIu32, section->link,
-                          object->section_count);
+        return section_fail(checker, index, 0,
+                            "linked to section %" PRIu32 " of %" PRIu32, section->link,
+                            object->section_count);
     if ((section->flags & SHF_INFO_LINK) && section->info >= object->section_count)
-        return check_fail(checker, index, 0,
-                          "refers to section %" PRIu32 " of %" PRIu32, section->info,
-                          object->section_count);
+        return section_fail(checker, index, 0,
+                            "refers to section %" PRIu32 " of %" PRIu32, section->info,
+                            object->section_count);
     if (section->group != NO_INDEX && section->group >= object->group_count)
-        return check_fail(checker, index, 0, "in group %" PRIu32 " of %" PRIu32,
-                          section->group, object->group_count);
+        return section_fail(checker, index, 0, "in group %" PRIu32 " of %" PRIu32,
+                            section->group, object->group_count);
     return check_relocs(checker, index);
 }
 
@@ -149,7 +147,7 @@ static bool check_links(const struct checker *checker, struct arena *stage)
             at = object->sections[at].link;
         }
         if (at && walk[at] == i)
-            return check_fail(checker, at, 0, "is linked to itself (sh_link)");
+            return section_fail(checker, at, 0, "is linked to itself (sh_link)");
     }
     return true;
 }
@@ -175,10 +173,10 @@ static bool check_symbol(const struct checker *checker, uint32_t index)
     const struct section *section = &object->sections[symbol->section];
     uint64_t size = section->data.size;
     if (symbol->value > size || symbol->size > size - symbol->value)
-        return check_fail(checker, symbol->section, symbol->value,
-                          "symbol %s (0x%" PRIx64
-                          " bytes) leaves the section, which ends at 0x%" PRIx64,
-                          symbol->name, symbol->size, size);
+        return section_fail(checker, symbol->section, symbol->value,
+                            "symbol %s (0x%" PRIx64
+                            " bytes) leaves the section, which ends at 0x%" PRIx64,
+                            symbol->name, symbol->size, size);
     return true;
 }
 

@@ -212,7 +212,7 @@ static bool merge_stack_note(const struct objects *objects, struct section *out)
 bool objects_merge(struct arena *arena, const char *name, const struct objects *objects,
                    const struct object **out, struct error *err)
 {
-    struct merge merge = {.arena = arena, .err = err};
+    struct merge merge = {.arena = arena, .err = err, .by_name = true};
     merge.name = arena_strdup(arena, name);
     if (objects->count == 0)
         return fail(err, &(struct place){.file = merge.name},

@@ -34,6 +34,7 @@ struct merge {
     struct arena *stage;
     struct error *err;
     const char *name; /* of the result */
+    bool by_name;     /* global symbols of equal name become one */
     struct input *inputs;
     uint32_t input_count;
 

@@ -119,7 +119,9 @@ static bool add_global(struct resolution *resolution, const struct input *input,
                           from->section != SECTION_UNDEFINED
                       ? section_unit(input->object, from->section)
                       : input->object->name;
-    *number = table_intern_string(resolution->names, from->name);
+    *number = resolution->merge->by_name
+                  ? table_intern_string(resolution->names, from->name)
+                  : resolution->globals.count;
     if (*number < resolution->globals.count)
         return join(resolution, &resolution->globals.items[*number], &global);
     array_push(resolution->merge->stage, &resolution->globals, global);

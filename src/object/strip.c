@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: MIT
  *
- * Without debug sections. A debug section that something else refers to (by relocation)
- * stays: it is not only for debuggers then.
+ * Without debug sections. A debug section that something else needs (a relocation, a
+ * link between sections, the name of a group) stays: it is not only for debuggers then.
  */
 #include "merge.h"
 
 #include <assert.h>
 #include <elf.h>
 
-/* Unmarks what `section` refers to. */
-static void keep_targets(const struct object *object, const struct section *section,
-                         bool *dropped)
+/* Unmarks a section; true if it was marked. */
+static bool keep(const struct object *object, bool *dropped, uint32_t section)
 {
+    if (section >= object->section_count || !dropped[section])
+        return false;
+    dropped[section] = false;
+    return true;
+}
+
+/* Keeps what a kept section needs; true if that was news. */
+static bool keep_needs(const struct object *object, bool *dropped, uint32_t index)
+{
+    const struct section *section = &object->sections[index];
+    bool news =
+        (section->link && keep(object, dropped, section->link)) ||
+        ((section->flags & SHF_INFO_LINK) && keep(object, dropped, section->info));
     for (uint32_t i = 0; i < section->reloc_count; i++) {
         uint32_t target = object->symbols[section->relocs[i].symbol].section;
-        if (target < object->section_count)
-            dropped[target] = false;
+        news = keep(object, dropped, target) || news;
+    }
+    if (section->group != NO_INDEX) {
+        uint32_t signature = object->groups[section->group].signature;
+        news = keep(object, dropped, object->symbols[signature].section) || news;
+    }
+    return news;
+}
+
+static void choose(const struct object *object, bool *dropped)
+{
+    for (uint32_t i = 1; i < object->section_count; i++)
+        dropped[i] = section_is_debug(&object->sections[i]);
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t i = 1; i < object->section_count; i++)
+            more = (!dropped[i] && keep_needs(object, dropped, i)) || more;
     }
 }
 
@@ -28,13 +55,7 @@ const struct object *object_strip_debug(struct arena *arena,
     const struct object *stripped = NULL;
     merge.stage = arena_new();
     merge_start(&merge, &one);
-    bool *dropped = merge.inputs[0].dropped;
-    for (uint32_t i = 1; i < object->section_count; i++)
-        dropped[i] = section_is_debug(&object->sections[i]);
-    for (uint32_t i = 1; i < object->section_count; i++) {
-        if (!section_is_debug(&object->sections[i]))
-            keep_targets(object, &object->sections[i], dropped);
-    }
+    choose(object, merge.inputs[0].dropped);
     bool ok = merge_apply(&merge, NULL, 0, &stripped);
     /* Nothing that is left refers to what has gone, so nothing can fail. */
     assert(ok && stripped);
