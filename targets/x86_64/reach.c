@@ -148,7 +148,7 @@ static bool step_back(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t 
     return true;
 }
 
-struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden)
+struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden)
 {
     const struct insn *insns = reach->program->insns;
     uint32_t first = reach->function->first_insn, top = 0;

@@ -52,7 +52,7 @@ bool view_is_copy(const struct view *view, uint8_t *reg);
  * visible inside the function (calls count as definitions of what they kill). With
  * `hidden`, an instruction that nothing visible leads to is reached from every indirect
  * jump of the function. */
-struct defs reach_defs(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden);
+struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden);
 
 /* How many values from 0 up the register can have at `insn`. */
 struct bound {

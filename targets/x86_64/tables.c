@@ -96,7 +96,7 @@ static bool defined_address(const struct reach *reach, uint32_t insn,
 static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
 {
     for (uint32_t i = 0; i < COPY_LIMIT; i++) {
-        struct defs defs = reach_defs(reach, insn, reg, false);
+        struct defs defs = reach_definitions(reach, insn, reg, false);
         struct view view;
         if (defs.count != 1 || !reach_view(reach, defs.insns[0], &view))
             return NO_INDEX;
@@ -138,10 +138,10 @@ static uint32_t agreed_address(struct reach *reach, const struct defs *defs,
 static bool register_address(struct reach *reach, uint32_t insn, uint8_t reg,
                              struct address *out)
 {
-    struct defs seen = reach_defs(reach, insn, reg, false);
+    struct defs seen = reach_definitions(reach, insn, reg, false);
     if (agreed_address(reach, &seen, out) != 0)
         return true;
-    struct defs all = reach_defs(reach, insn, reg, true);
+    struct defs all = reach_definitions(reach, insn, reg, true);
     return agreed_address(reach, &all, out) != 0;
 }
 
