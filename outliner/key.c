@@ -92,7 +92,9 @@ static bool stays_found(const struct view *view, uint32_t section, int64_t offse
 
 static bool is_mergeable(const struct section *section)
 {
-    return (section->flags & SHF_MERGE) != 0 && section->data.at != NULL;
+    /* Addresses may be mergeable, too, but their bytes are in the relocations. */
+    return (section->flags & SHF_MERGE) != 0 && section->data.at != NULL &&
+           section->reloc_count == 0;
 }
 
 /* The mergeable contents at an offset, terminator included; size 0 if there are none.

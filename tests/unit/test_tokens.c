@@ -129,6 +129,18 @@ START_TEST(string_pairs)
 }
 END_TEST
 
+/* Mergeable bytes that a relocation fills say nothing. */
+START_TEST(strings_with_relocations)
+{
+    struct toy *toy = toy_new(false);
+    struct toy_insn insns[] = {REF(PC, STRING_A), {.op = 9}, REF(PC, STRING_B)};
+    toy->sections[TOY_STRINGS].reloc_count = 1;
+    struct tokens tokens = tokens_of(toy, insns, 3);
+    ck_assert_uint_ne(tokens.values[0], tokens.values[2]);
+    arena_free(toy->arena);
+}
+END_TEST
+
 START_TEST(sealed_code_has_no_tokens)
 {
     struct toy *toy = toy_new(false);
@@ -167,6 +179,7 @@ int main(void)
     tcase_add_loop_test(all, equality, 0, sizeof pairs / sizeof *pairs);
     tcase_add_loop_test(all, mobility, 0, sizeof singles / sizeof *singles);
     tcase_add_test(all, string_pairs);
+    tcase_add_test(all, strings_with_relocations);
     tcase_add_test(all, sealed_code_has_no_tokens);
     tcase_add_test(all, section_names);
     suite_add_tcase(suite, all);
