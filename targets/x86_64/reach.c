@@ -105,16 +105,20 @@ bool view_is_copy(const struct view *view, uint8_t *reg)
     return true;
 }
 
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
+
 static bool falls_through(const struct insn *insn)
 {
-    return insn->flow == FLOW_NEXT || insn->flow == FLOW_BRANCH ||
-           insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+    return insn->flow == FLOW_NEXT || insn->flow == FLOW_BRANCH || is_call(insn);
 }
 
 static bool defines(const struct reach *reach, const struct insn *insn, uint8_t reg)
 {
     uint64_t defs = insn->defs;
-    if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
+    if (is_call(insn))
         defs |= reach->program->target->call_kills.regs;
     return defs >> reg & 1;
 }
@@ -139,6 +143,10 @@ static bool step_back(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t 
         visit(reach, insn, reg, top);
         return true;
     }
+    if (is_call(&reach->program->insns[insn])) {
+        defs->killed = true;
+        return true;
+    }
     for (uint32_t i = 0; i < defs->count; i++)
         if (defs->insns[i] == insn)
             return true;
@@ -148,7 +156,8 @@ static bool step_back(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t 
     return true;
 }
 
-struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden)
+struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg,
+                              bool hidden)
 {
     const struct insn *insns = reach->program->insns;
     uint32_t first = reach->function->first_insn, top = 0;

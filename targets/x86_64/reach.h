@@ -9,7 +9,7 @@
 #include "mo/program.h"
 #include "x86_64.h"
 
-enum { NO_REG = 0xff, DEFS_LIMIT = 16 };
+enum { NO_REG = 0xff, DEFS_LIMIT = 128 };
 
 struct reach {
     const struct program *program;
@@ -36,6 +36,7 @@ struct view {
 struct defs {
     uint32_t count; /* 0: none, or more than DEFS_LIMIT */
     uint32_t insns[DEFS_LIMIT];
+    bool killed; /* on some path a call destroys the register */
 };
 
 void reach_init(struct reach *reach, struct arena *arena, const struct program *program,
@@ -49,10 +50,11 @@ uint8_t view_register(ZydisRegister reg);
 bool view_is_copy(const struct view *view, uint8_t *reg);
 
 /* The instructions whose value of `reg` may reach `insn` by the control flow that is
- * visible inside the function (calls count as definitions of what they kill). With
+ * visible inside the function. With
  * `hidden`, an instruction that nothing visible leads to is reached from every indirect
  * jump of the function. */
-struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg, bool hidden);
+struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg,
+                              bool hidden);
 
 /* How many values from 0 up the register can have at `insn`. */
 struct bound {

@@ -98,7 +98,7 @@ static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
     for (uint32_t i = 0; i < COPY_LIMIT; i++) {
         struct defs defs = reach_definitions(reach, insn, reg, false);
         struct view view;
-        if (defs.count != 1 || !reach_view(reach, defs.insns[0], &view))
+        if (defs.count != 1 || defs.killed || !reach_view(reach, defs.insns[0], &view))
             return NO_INDEX;
         insn = defs.insns[0];
         if (!view_is_copy(&view, &reg))
@@ -107,8 +107,16 @@ static uint32_t sole_def(struct reach *reach, uint32_t insn, uint8_t reg)
     return NO_INDEX;
 }
 
-/* The address that all of these definitions give which give one. One that is no address
- * is passed over: most come along edges that do not exist (behind a call that does not
+/* An entry of some table could be there: a relocation is. */
+static bool may_be_table(const struct reach *reach, struct address at)
+{
+    const struct section *section = &reach->object->sections[at.section];
+    uint32_t reloc = section_reloc_at(section, at.offset);
+    return reloc < section->reloc_count && section->relocs[reloc].offset == at.offset;
+}
+
+/* The table address that all of these definitions give which give one. Others are
+ * passed over: most come along edges that do not exist (behind a call that does not
  * return), and a second table hidden there would leave relocations that nobody
  * explains. Returns how many agree; 0 if any two do not. */
 static uint32_t agreed_address(struct reach *reach, const struct defs *defs,
@@ -124,7 +132,8 @@ static uint32_t agreed_address(struct reach *reach, const struct defs *defs,
             return 0;
         if (view_is_copy(&view, &source))
             def = sole_def(reach, def, source);
-        if (def == NO_INDEX || !defined_address(reach, def, &one))
+        if (def == NO_INDEX || !defined_address(reach, def, &one) ||
+            !may_be_table(reach, one))
             continue;
         if (found != 0 && (one.section != out->section || one.offset != out->offset))
             return 0;
@@ -154,6 +163,9 @@ static bool memory_table(struct reach *reach, const struct view *view,
     uint8_t base = view_register(mem->base), index = view_register(mem->index);
     out->load = view->insn;
     out->index = index;
+    if (mem->base == ZYDIS_REGISTER_RIP) /* a constant index; not a pointer in memory */
+        return out->kind == TABLE_RELOC_RELATIVE &&
+               relocated_address(reach, view->insn, is->raw.disp.offset, &out->table);
     if (index == NO_REG || mem->segment == ZYDIS_REGISTER_FS ||
         mem->segment == ZYDIS_REGISTER_GS)
         return false;
