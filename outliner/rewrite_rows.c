@@ -8,9 +8,10 @@
  * CFA.
  *
  * Inside a called helper the frame is the helper's own: its CFA is the value that SP
- * had at the site. The payload may move SP and save registers; a save lies at a fixed
- * distance from the function's CFA, hence, at the site, from SP: that is the helper's
- * CFA.
+ * had at the call. The payload may move SP and save registers; a save lies at a fixed
+ * distance from the function's CFA, hence from SP at the site, hence from the helper's
+ * CFA. All sites run the same instructions, so what the first one knows of a slot is
+ * right for all of them.
  *
  * A helper that is jumped to has no frame of its own: the rows of the payload hold
  * there as they did at its first site.
@@ -105,33 +106,46 @@ static bool same_rule(const struct rule *a, const struct rule *b)
             memcmp(a->expression.at, b->expression.at, a->expression.size) == 0);
 }
 
-/* The row of a called helper, `depth` bytes below its entry, where the function's row
- * has gone from `before` to `now`: with what has been saved in between. */
+/* Where a called helper is, as far as unwinding goes. */
+struct inside {
+    uint32_t before, now; /* the function's rows: at the site, and by now */
+    int64_t depth;        /* bytes that the payload has lowered SP by */
+    int64_t shift;        /* bytes from the helper's CFA up to SP at the site */
+};
+
+/* The rule of a register that the payload has saved. */
+static struct rule saved_rule(struct arena *arena, const struct target *target,
+                              const struct inside *inside, const struct row *site,
+                              const struct rule *saved)
+{
+    int64_t offset = site->cfa_offset + saved->value;
+    if (!told_by_stack(target, site))
+        return rule_at_register(arena, saved->column, site->cfa_register, offset);
+    return (struct rule){
+        .column = saved->column, .kind = RULE_OFFSET, .value = offset + inside->shift};
+}
+
 static uint32_t called_row(struct arena *arena, const struct program *program,
-                           uint32_t before, uint32_t now, int64_t depth)
+                           const struct inside *inside)
 {
     const struct target *target = program->target;
     uint32_t result = row_at_entry(program->rows, target->machine);
-    if (depth) {
+    if (inside->depth) {
         struct row copy = *row_get(program->rows, result);
-        copy.cfa_offset += depth;
+        copy.cfa_offset += inside->depth;
         result = row_intern(program->rows, &copy);
     }
-    if (now == before)
+    if (inside->now == inside->before)
         return result;
-    const struct row old = *row_get(program->rows, before);
-    const struct row new = *row_get(program->rows, now);
-    for (uint32_t i = 0; i < new.rule_count; i++) {
-        const struct rule *saved = &new.rules[i];
+    const struct row site = *row_get(program->rows, inside->before);
+    const struct row now = *row_get(program->rows, inside->now);
+    for (uint32_t i = 0; i < now.rule_count && !site.cfa_is_expression; i++) {
+        const struct rule *saved = &now.rules[i];
         if (saved->kind != RULE_OFFSET ||
             saved->column == target->dwarf_return_column ||
-            same_rule(row_rule(&old, saved->column), saved) || old.cfa_is_expression)
+            same_rule(row_rule(&site, saved->column), saved))
             continue;
-        struct rule rule = {.column = saved->column,
-                            .kind = RULE_OFFSET,
-                            .value = old.cfa_offset + saved->value};
-        if (!told_by_stack(target, &old))
-            rule = rule_at_register(arena, saved->column, old.cfa_register, rule.value);
+        struct rule rule = saved_rule(arena, target, inside, &site, saved);
         result = row_with_rule(arena, program->rows, result, &rule);
     }
     return result;
@@ -141,22 +155,23 @@ void rows_of_helper(struct arena *arena, const struct program *program,
                     const struct helper *helper, const struct site *first,
                     uint32_t *rows)
 {
-    int64_t depth = 0;
-    uint32_t before = program_row(program, first->insn), now = before;
+    struct inside inside = {.before = program_row(program, first->insn),
+                            .shift = (int64_t)helper->stack_shift -
+                                     program->target->call_pushes};
     for (uint32_t i = 0; i < helper->length; i++) {
         const struct insn *insn = &program->insns[first->insn + i];
-        now = program_row(program, first->insn + i);
+        inside.now = program_row(program, first->insn + i);
         if (helper->entry_row == ROW_NONE)
             rows[i] = ROW_NONE;
         else if (helper->tail)
-            rows[i] = now;
+            rows[i] = inside.now;
         else
-            rows[i] = called_row(arena, program, before, now, depth);
+            rows[i] = called_row(arena, program, &inside);
         if (insn->traits & INSN_SP_ADJUST)
-            depth -= insn->sp_value;
+            inside.depth -= insn->sp_value;
     }
     /* Only the return of a called helper comes behind the payload. */
     rows[helper->length] = rows[helper->length - 1];
-    if (depth != 0 && !helper->tail && helper->entry_row != ROW_NONE)
-        rows[helper->length] = called_row(arena, program, before, now, depth);
+    if (inside.depth != 0 && !helper->tail && helper->entry_row != ROW_NONE)
+        rows[helper->length] = called_row(arena, program, &inside);
 }
