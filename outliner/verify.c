@@ -89,7 +89,7 @@ static bool check_code(struct verify *verify, struct error *err)
             return false;
     }
     verify->maps_complete = true;
-    return verify_pending(verify, err);
+    return verify_pending(verify, err) && verify_claims(verify, err);
 }
 
 static bool check_unchanged(struct verify *verify, struct error *err)
@@ -128,6 +128,8 @@ bool outline_verify(const struct objects *before, const struct objects *after,
     uint16_t machine = before->items[0]->machine;
     verify.target = target_of(machine);
     verify.rows = row_table_new(stage);
+    verify.claimed = table_new(stage);
+    verify.confirmed = table_new(stage);
     verify.entry_row = row_at_entry(verify.rows, machine);
     bool same = verify.target ? verify_sets(&verify, before, after, err)
                               : fail(err, NULL, "no target for this machine");

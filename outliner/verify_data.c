@@ -29,8 +29,7 @@ static bool same_bytes(const struct section *a, const struct section *b, uint64_
            memcmp(a->data.at + start, b->data.at + start, end - start) == 0;
 }
 
-/* --- unchanged code
- * ----------------------------------------------------------------------- */
+/* --- unchanged code --- */
 
 static bool calls_helpers(const struct verify *verify, uint32_t object,
                           const struct section *section)
@@ -71,8 +70,7 @@ static uint8_t bias_at(const struct verify *verify, struct spot *at, uint64_t fi
 static uint8_t bias_of(const struct verify *verify, struct spot *at,
                        const struct reloc *reloc)
 {
-    const struct reloc_kind *kind = verify->target->reloc_kind(reloc->type);
-    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL);
+    bool relative = is_relative(verify, reloc);
     return relative ? bias_at(verify, at, reloc->offset) : 0;
 }
 
@@ -103,8 +101,7 @@ bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
     return true;
 }
 
-/* --- jump tables
- * ---------------------------------------------------------------------------- */
+/* --- jump tables --- */
 
 struct tables {
     const struct program *program;
@@ -201,9 +198,7 @@ static bool relative_agrees(struct verify *verify, const struct program *program
            table_differs(verify, table, entry, err);
 }
 
-/* --- data
- * -----------------------------------------------------------------------------------
- */
+/* --- data --- */
 
 /* Bytes between raw tables are what they were. */
 static bool bytes_agree(struct verify *verify, const struct program *program,

@@ -52,11 +52,17 @@ static bool is_hint(const struct verify *verify, const struct reloc *reloc)
     return kind && kind->kind == RELOC_NONE;
 }
 
+bool is_relative(const struct verify *verify, const struct reloc *reloc)
+{
+    const struct reloc_kind *kind = verify->target->reloc_kind(reloc->type);
+    return kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL ||
+                    kind->kind == RELOC_GOT);
+}
+
 static struct meaning meaning_in(const struct verify *verify, const struct side *side,
                                  const struct view *view, const struct reloc *reloc)
 {
-    const struct reloc_kind *kind = verify->target->reloc_kind(reloc->type);
-    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL);
+    bool relative = is_relative(verify, reloc);
     uint8_t bias =
         relative ? verify->target->reloc_bias(&view->insn, reloc->offset) : 0;
     return meaning_of(side, view->at.object, reloc, bias);
@@ -112,8 +118,7 @@ bool view_target(const struct verify *verify, const struct side *side,
     return true;
 }
 
-/* --- bytes
- * ------------------------------------------------------------------------------ */
+/* --- bytes --- */
 
 /* The bytes that the old instruction should have now. */
 static bool expected_bytes(const struct verify *verify, const struct view *before,
@@ -192,8 +197,7 @@ static bool fields_agree(const struct verify *verify, const struct view *before,
     return true;
 }
 
-/* --- references
- * --------------------------------------------------------------------------- */
+/* --- references --- */
 
 /* The relocation type that the PC-relative field should have now. */
 static uint32_t expected_type(const struct verify *verify, uint32_t type, bool thunk,

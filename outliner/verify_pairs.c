@@ -86,8 +86,7 @@ static bool check_new_sections(struct verify *verify, uint32_t number,
     return true;
 }
 
-/* --- groups
- * ----------------------------------------------------------------------------- */
+/* --- groups --- */
 
 static const struct group *group_of(const struct object *object, uint32_t section)
 {
@@ -158,8 +157,7 @@ bool verify_pair_sections(struct verify *verify, struct error *err)
     return true;
 }
 
-/* --- names
- * ------------------------------------------------------------------------------ */
+/* --- names --- */
 
 /* Of several definitions a linker takes the strong one. */
 static void index_symbol(struct arena *arena, struct side *side, uint32_t object,

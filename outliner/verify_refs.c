@@ -67,8 +67,7 @@ struct meaning meaning_of_place(struct spot spot, int64_t offset)
                             .offset = offset};
 }
 
-/* --- mergeable contents
- * ------------------------------------------------------------------- */
+/* --- mergeable contents --- */
 
 /* The string or constant around an offset; false when there is none. */
 static bool find_piece(const struct section *section, int64_t offset, uint64_t *start,
@@ -124,8 +123,7 @@ static bool merges_alike(const struct verify *verify, const struct meaning *befo
     return before->section_symbol && after->addend == 0;
 }
 
-/* --- positions in code
- * ---------------------------------------------------------------------- */
+/* --- positions in code --- */
 
 static const struct section_map *map_of(const struct verify *verify, struct spot before)
 {
@@ -188,8 +186,7 @@ static bool is_position(int64_t offset)
     return offset >= 0 && offset < NO_INDEX;
 }
 
-/* --- agreement
- * ---------------------------------------------------------------------------- */
+/* --- agreement --- */
 
 static bool places_agree(struct verify *verify, const struct meaning *before,
                          const struct meaning *after, const struct pending *from,

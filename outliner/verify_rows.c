@@ -2,9 +2,7 @@
  *
  * Would an unwinder find the same frames? Rows are interned, so "the same" is equality
  * of numbers; what needs thought is what a row may be while a helper runs: see
- * row_is_saved() and row_still_true().
- *
- * FDEs are also compared as wholes: personality, LSDA, signal frame, signing key.
+ * row_is_saved() and row_is_inside().
  */
 #include "outliner/verify.h"
 
@@ -70,244 +68,205 @@ static uint32_t changed_row(const struct verify *verify, const struct row *row,
     return row_intern(verify->rows, &copy);
 }
 
+static bool is_told_by_stack(const struct verify *verify, const struct row *row)
+{
+    return !row->cfa_is_expression &&
+           row->cfa_register == verify->target->dwarf_stack_column;
+}
+
+/* DW_OP_breg<n> offset: the address `offset` bytes from a register. */
+static struct bytes address_at(const struct verify *verify, uint32_t dwarf_register,
+                               int64_t offset)
+{
+    enum { OP_BREG0 = 0x70, OP_BREGX = 0x92, SHORT_FORMS = 32 };
+    struct buffer code = buffer_new(verify->arena);
+    if (dwarf_register < SHORT_FORMS) {
+        buffer_u8(&code, (uint8_t)(OP_BREG0 + dwarf_register));
+    } else {
+        buffer_u8(&code, OP_BREGX);
+        buffer_uleb(&code, dwarf_register);
+    }
+    buffer_sleb(&code, offset);
+    return buffer_bytes(&code);
+}
+
 /* A register keeps the link register: that is all there is to say. On the stack it lies
  * at SP, below everything: the CFA is further away from SP, and the return address lies
- * that far below the CFA. Only an SP-based row can say it. */
+ * that far below the CFA, or, where SP does not tell the CFA, at SP. */
 bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
-                  enum save save, uint8_t scratch)
+                  struct keeping keeping, bool returns)
 {
     const struct row *row = known_row(verify, before);
-    if (!row || save == SAVE_NONE)
+    if (!row || keeping.save == SAVE_NONE)
         return before == after;
-    uint32_t column = verify->target->dwarf_return_column;
-    struct rule rule = {.column = column};
-    const struct rule *kept = row_rule(row, column);
+    struct rule rule = {.column = verify->target->dwarf_return_column};
+    const struct rule *kept = row_rule(row, rule.column);
     int64_t shift = 0;
-    if (save == SAVE_REGISTER) {
-        rule.kind = RULE_REGISTER;
-        rule.value = verify->target->dwarf_of_register(scratch);
-    } else if (!row->cfa_is_expression &&
-               row->cfa_register == verify->target->dwarf_stack_column) {
+    if (keeping.save == SAVE_STACK && is_told_by_stack(verify, row))
         shift = verify->target->save_stack_shift;
+    if (keeping.save == SAVE_REGISTER) {
+        rule.kind = RULE_REGISTER;
+        rule.value = verify->target->dwarf_of_register(keeping.scratch);
+    } else if (shift) {
         rule.kind = RULE_OFFSET;
         rule.value = -(row->cfa_offset + shift);
-    } else if (keeps_value(kept)) {
+    } else {
+        rule.kind = RULE_EXPRESSION;
+        rule.expression = address_at(verify, verify->target->dwarf_stack_column, 0);
+    }
+    bool new_place = keeps_value(kept) || returns;
+    return (new_place && after == changed_row(verify, row, &rule, shift)) ||
+           (!keeps_value(kept) && after == changed_row(verify, row, kept, shift));
+}
+
+/* --- called helpers --- */
+
+/* `rule` of the helper's row says the same place as the rule of its column in `truth`,
+ * a row of the function: an offset from the CFA that the site's row tells. */
+static bool is_true(const struct verify *verify, const struct inside *inside,
+                    const struct rule *rule, uint32_t truth)
+{
+    const struct row *site = known_row(verify, inside->site);
+    const struct row *now = known_row(verify, truth);
+    const struct rule *wanted = now ? row_rule(now, rule->column) : NULL;
+    if (!wanted || wanted->kind != RULE_OFFSET || site->cfa_is_expression)
         return false;
-    }
-    return after == changed_row(verify, row, keeps_value(kept) ? &rule : kept, shift);
+    int64_t offset = site->cfa_offset + wanted->value;
+    if (is_told_by_stack(verify, site))
+        return rule->kind == RULE_OFFSET && rule->value == offset + inside->depth;
+    struct bytes code = address_at(verify, site->cfa_register, offset);
+    return rule->kind == RULE_EXPRESSION && rule->expression.size == code.size &&
+           memcmp(rule->expression.at, code.at, code.size) == 0;
 }
 
-static bool writes(uint64_t written, uint8_t reg)
+/* What a row says of a register, as bytes: equal claims are about the same instruction.
+ */
+static struct bytes claim_key(const struct verify *verify, struct spot spot,
+                              const struct rule *rule)
 {
-    return reg < 64 && (written >> reg & 1);
+    struct buffer key = buffer_new(verify->arena);
+    buffer_u32(&key, spot.object);
+    buffer_u32(&key, spot.section);
+    buffer_u32(&key, spot.offset);
+    buffer_u32(&key, rule->column);
+    buffer_u32(&key, rule->kind);
+    buffer_u64(&key, (uint64_t)rule->value);
+    buffer_put(&key, rule->expression.at, rule->expression.size);
+    return buffer_bytes(&key);
 }
 
-/* The CFA must still be computable, and no rule may look for a value in a register that
- * has another one by now: neither one that keeps somebody's value, nor one that is said
- * to be unchanged while the truth says where its old value was saved. */
-bool row_still_true(const struct verify *verify, uint32_t site, uint32_t now,
-                    uint64_t written)
+/* All sites of a helper run the same instructions, so what one of them knows of a slot
+ * holds for all. And it is harmless where it means nothing: a site whose own row knows
+ * better is asked after the helper. */
+static void note_claim(struct verify *verify, const struct inside *inside,
+                       const struct rule *rule)
 {
-    const struct row *old = known_row(verify, site), *row = known_row(verify, now);
-    const struct target *target = verify->target;
-    if (!old || !row)
-        return site == now;
-    if (site == now || written == 0)
-        return true;
-    uint8_t base = target->register_of_dwarf(old->cfa_register);
-    if (!old->cfa_is_expression && base != target->stack_register &&
-        writes(written, base))
-        return old->cfa_register == row->cfa_register &&
-               old->cfa_offset == row->cfa_offset;
-    for (uint32_t i = 0; i < old->rule_count; i++) {
-        const struct rule *rule = &old->rules[i];
-        if (rule->kind == RULE_REGISTER &&
-            writes(written, target->register_of_dwarf((uint32_t)rule->value)))
-            return false;
+    struct bytes key = claim_key(verify, inside->after, rule);
+    /* What was true one instruction ago still is: the slots of the frame are not given
+     * up before the helper is left. */
+    if (is_true(verify, inside, rule, inside->now) ||
+        is_true(verify, inside, rule, inside->last)) {
+        table_intern(verify->confirmed, key.at, key.size);
+        return;
     }
+    struct claim claim = {table_intern(verify->claimed, key.at, key.size),
+                          inside->before, inside->after};
+    array_push(verify->arena, &verify->claims, claim);
+}
+
+bool verify_claims(struct verify *verify, struct error *err)
+{
+    for (uint32_t i = 0; i < verify->claims.count; i++) {
+        const struct claim *claim = &verify->claims.items[i];
+        struct bytes key = table_key(verify->claimed, claim->number);
+        if (table_find(verify->confirmed, key.at, key.size) == NO_INDEX)
+            return verify_fail(verify, claim->before, claim->after, err,
+                               "the helper's unwind row finds a register where no site "
+                               "has put it");
+    }
+    return true;
+}
+
+/* The row without what it says of registers that the payload has saved. */
+static uint32_t plain_part(struct verify *verify, const struct inside *inside,
+                           uint32_t number)
+{
+    const struct row *row = known_row(verify, number);
+    if (!row || !known_row(verify, inside->site))
+        return number;
+    struct row plain = *row;
+    uint32_t column = verify->target->dwarf_return_column;
+    struct rule *rules = arena_new_array(verify->arena, struct rule, row->rule_count);
+    plain.rules = rules;
+    plain.rule_count = 0;
     for (uint32_t i = 0; i < row->rule_count; i++) {
-        const struct rule *rule = &row->rules[i];
-        if (!keeps_value(rule) && keeps_value(row_rule(old, rule->column)) &&
-            writes(written, target->register_of_dwarf(rule->column)))
+        if (row->rules[i].column == column)
+            rules[plain.rule_count++] = row->rules[i];
+        else
+            note_claim(verify, inside, &row->rules[i]);
+    }
+    return plain.rule_count == row->rule_count ? number
+                                               : row_intern(verify->rows, &plain);
+}
+
+/* The site's row must still compute the CFA, and find nothing in a register that has
+ * another value by now. */
+static bool site_is_true(const struct verify *verify, const struct inside *inside,
+                         const struct row *site, const struct row *now)
+{
+    const struct target *target = verify->target;
+    uint8_t base = target->register_of_dwarf(site->cfa_register);
+    if (!site->cfa_is_expression && base != target->stack_register &&
+        has_register(inside->written, base) &&
+        (site->cfa_register != now->cfa_register ||
+         site->cfa_offset != now->cfa_offset))
+        return false;
+    for (uint32_t i = 0; i < site->rule_count; i++) {
+        const struct rule *rule = &site->rules[i];
+        if (rule->kind == RULE_REGISTER &&
+            has_register(inside->written,
+                         target->register_of_dwarf((uint32_t)rule->value)))
             return false;
     }
     return true;
 }
 
-/* --- whole FDEs
- * ------------------------------------------------------------------------- */
-
-/* The bytes of the entry at `offset` of an .eh_frame section, its length field
- * included. */
-static uint32_t entry_size(const struct section *section, uint32_t offset)
+/* Registers that the payload has saved and then written: the helper's row must know
+ * where the old value is, since the site's says that it is still there. */
+static bool saves_are_known(const struct verify *verify, const struct inside *inside,
+                            const struct row *site, const struct row *now,
+                            const struct row *after)
 {
-    if (offset + UINT64_C(4) > section->data.size)
-        return 0;
-    return (uint32_t)load_le(section->data.at + offset, 4) + 4;
-}
-
-struct entry {
-    struct spot at;
-    uint32_t end;
-    uint32_t skip; /* section offset of a field that is judged elsewhere, or NO_INDEX */
-};
-
-static struct entry entry_of(const struct side *side, uint32_t object, uint32_t section,
-                             uint32_t offset)
-{
-    struct spot at = {object, section, offset};
-    return (struct entry){at, offset + entry_size(spot_section(side, at), offset),
-                          NO_INDEX};
-}
-
-/* The next relocation of the entry that counts, or NULL. */
-static const struct reloc *next_reloc(const struct side *side,
-                                      const struct entry *entry, uint32_t *index)
-{
-    const struct section *section = spot_section(side, entry->at);
-    for (; *index < section->reloc_count; ++*index) {
-        const struct reloc *reloc = &section->relocs[*index];
-        if (reloc->offset >= entry->end)
-            return NULL;
-        if (reloc->offset != entry->skip) {
-            ++*index;
-            return reloc;
-        }
-    }
-    return NULL;
-}
-
-static bool relocs_agree(struct verify *verify, const struct entry *before,
-                         const struct entry *after, struct error *err)
-{
-    uint32_t i =
-        section_reloc_at(spot_section(&verify->before, before->at), before->at.offset);
-    uint32_t j =
-        section_reloc_at(spot_section(&verify->after, after->at), after->at.offset);
-    for (;;) {
-        const struct reloc *old = next_reloc(&verify->before, before, &i);
-        const struct reloc *new = next_reloc(&verify->after, after, &j);
-        if (!old && !new)
-            return true;
-        if (!old || !new || old->type != new->type)
-            return verify_fail(verify, before->at, after->at, err,
-                               "the unwind entry has other relocations");
-        struct meaning a = meaning_of(&verify->before, before->at.object, old, 0);
-        struct meaning b = meaning_of(&verify->after, after->at.object, new, 0);
-        if (!meanings_agree(verify, &a, &b, before->at, after->at, err))
+    for (uint32_t i = 0; i < now->rule_count; i++) {
+        const struct rule *rule = &now->rules[i];
+        uint8_t reg = verify->target->register_of_dwarf(rule->column);
+        if (!keeps_value(rule) && keeps_value(row_rule(site, rule->column)) &&
+            has_register(inside->written, reg) &&
+            !(after && row_rule(after, rule->column)))
             return false;
     }
+    return true;
 }
 
-static bool same_cie(const struct cie *a, const struct cie *b)
+static bool is_good_with(const struct verify *verify, const struct inside *inside,
+                         const struct row *after)
 {
-    return a->code_align == b->code_align && a->data_align == b->data_align &&
-           a->return_column == b->return_column && a->signal_frame == b->signal_frame &&
-           a->b_key == b->b_key && a->fde_encoding == b->fde_encoding &&
-           a->lsda_encoding == b->lsda_encoding &&
-           a->personality_encoding == b->personality_encoding &&
-           a->has_personality == b->has_personality && a->refusal == b->refusal;
-}
-
-/* An entry that cannot be read must be the same bytes: header of length, CIE pointer
- * and start apart (its length of code is compared). */
-static bool unread_agree(struct verify *verify, const struct entry *before,
-                         const struct entry *after)
-{
-    enum { HEADER = 16 };
-    const struct section *old = spot_section(&verify->before, before->at);
-    const struct section *new = spot_section(&verify->after, after->at);
-    uint32_t size = before->end - before->at.offset;
-    return size >= HEADER && size == after->end - after->at.offset &&
-           before->end <= old->data.size &&
-           after->end <= new->data.size &&memcmp(
-                             old->data.at + before->at.offset + HEADER,
-                             new->data.at + after->at.offset + HEADER, size - HEADER) ==
-               0;
-}
-
-static bool fdes_agree(struct verify *verify, uint32_t object, const struct fde *before,
-                       const struct fde *after, struct error *err)
-{
-    enum { START_FIELD = 8 };
-    const struct cie *old_cie = &verify->before.frames[object].cies[before->cie];
-    const struct cie *new_cie = &verify->after.frames[object].cies[after->cie];
-    struct entry old =
-        entry_of(&verify->before, object, before->section, before->offset);
-    struct entry new = entry_of(&verify->after, object, after->section, after->offset);
-    old.skip = before->offset + START_FIELD;
-    new.skip = after->offset + START_FIELD;
-    if (!same_cie(old_cie, new_cie) || before->has_lsda != after->has_lsda ||
-        before->refusal != after->refusal)
-        return verify_fail(verify, old.at, new.at, err,
-                           "the unwind entry's kind differs");
-    if (before->refusal != REFUSAL_NONE &&
-        (before->length != after->length || !unread_agree(verify, &old, &new)))
-        return verify_fail(verify, old.at, new.at, err,
-                           "an unwind entry that nobody can read differs");
-    struct entry old_head =
-        entry_of(&verify->before, object, old_cie->section, old_cie->offset);
-    struct entry new_head =
-        entry_of(&verify->after, object, new_cie->section, new_cie->offset);
-    return relocs_agree(verify, &old, &new, err) &&
-           relocs_agree(verify, &old_head, &new_head, err);
-}
-
-static bool changes_agree(const struct fde *a, const struct fde *b)
-{
-    return a->length == b->length && a->change_count == b->change_count &&
-           (a->change_count == 0 ||
-            memcmp(a->changes, b->changes, a->change_count * sizeof *a->changes) == 0);
-}
-
-static bool check_fde(struct verify *verify, uint32_t object, const struct fde *fde,
-                      struct error *err)
-{
-    if (fde->code_section == NO_INDEX || fde->length == 0)
+    const struct row *site = known_row(verify, inside->site);
+    const struct row *now = known_row(verify, inside->now);
+    if (inside->site == inside->now)
         return true;
-    const struct section_map *map = &verify->maps[object][fde->code_section];
-    struct spot old = {object, fde->code_section, fde->start};
-    struct spot new = {object, verify->after_of[object][fde->code_section], fde->start};
-    if (!map->identity)
-        new.offset = map->starts ? map->starts[fde->start] : NO_INDEX;
-    const struct fde *other =
-        new.offset == NO_INDEX ? NULL : fde_of_spot(&verify->after, new);
-    if (!other || other->start != new.offset)
-        return verify_fail(verify, old, new, err, "no unwind entry starts there now");
-    if (map->identity && !changes_agree(fde, other))
-        return verify_fail(verify, old, new, err, "its unwind rows differ");
-    return fdes_agree(verify, object, fde, other, err);
+    return site && now && site_is_true(verify, inside, site, now) &&
+           saves_are_known(verify, inside, site, now, after);
 }
 
-static bool check_helper_fdes(struct verify *verify, uint32_t object, struct error *err)
+bool row_is_good_enough(const struct verify *verify, const struct inside *inside)
 {
-    const struct frames *frames = &verify->after.frames[object];
-    for (uint32_t i = 0; i < frames->fde_count; i++) {
-        const struct fde *fde = &frames->fdes[i];
-        if (fde->code_section == NO_INDEX ||
-            !is_helper_section(verify, object, fde->code_section))
-            continue;
-        if (fde->has_lsda || frames->cies[fde->cie].has_personality) {
-            struct place place = object_place(verify->after.objects->items[object],
-                                              fde->code_section, fde->start);
-            return fail(err, &place, "internal error: a helper has a personality");
-        }
-    }
-    return true;
+    return is_good_with(verify, inside, NULL);
 }
 
-bool verify_frames(struct verify *verify, struct error *err)
+bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t after)
 {
-    for (uint32_t i = 0; i < verify->after.objects->count; i++) {
-        if (!check_helper_fdes(verify, i, err))
-            return false;
-    }
-    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
-        const struct frames *frames = &verify->before.frames[i];
-        for (uint32_t f = 0; f < frames->fde_count; f++) {
-            if (!check_fde(verify, i, &frames->fdes[f], err))
-                return false;
-        }
-    }
-    return true;
+    return row_is_saved(verify, verify->entry_row, plain_part(verify, inside, after),
+                        inside->keeping, false) &&
+           is_good_with(verify, inside, known_row(verify, after));
 }

@@ -40,6 +40,17 @@ static bool is_function(const struct symbol *symbol)
            symbol->section != SECTION_UNDEFINED && symbol->section < SECTION_COMMON;
 }
 
+/* Aliases are one range: their number may change, when a local gets a global one. */
+static void drop_equal(struct ranges *ranges)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        if (kept == 0 || by_place(&ranges->items[kept - 1], &ranges->items[i]) != 0)
+            ranges->items[kept++] = ranges->items[i];
+    }
+    ranges->count = kept;
+}
+
 /* Of the whole object, sorted. */
 static struct ranges find_ranges(struct arena *arena, const struct object *object)
 {
@@ -52,16 +63,9 @@ static struct ranges find_ranges(struct arena *arena, const struct object *objec
                 (struct range){symbol->section, (uint32_t)symbol->value,
                                (uint32_t)(symbol->value + symbol->size)};
     }
-    if (ranges.count == 0)
-        return ranges;
-    qsort(ranges.items, ranges.count, sizeof *ranges.items, by_place);
-    /* An alias is no function of its own: helpers in another object make some. */
-    uint32_t kept = 1;
-    for (uint32_t i = 1; i < ranges.count; i++) {
-        if (by_place(&ranges.items[kept - 1], &ranges.items[i]) != 0)
-            ranges.items[kept++] = ranges.items[i];
-    }
-    ranges.count = kept;
+    if (ranges.count)
+        qsort(ranges.items, ranges.count, sizeof *ranges.items, by_place);
+    drop_equal(&ranges);
     return ranges;
 }
 
@@ -82,8 +86,7 @@ static struct ranges ranges_in(const struct ranges *all, uint32_t section)
     return ranges;
 }
 
-/* --- cuts
- * ------------------------------------------------------------------------------- */
+/* --- cuts --- */
 
 struct cuts {
     struct pair *items;
@@ -115,8 +118,7 @@ static struct cuts make_cuts(struct arena *arena, const struct ranges *before,
     return cuts;
 }
 
-/* --- one stretch between two cuts
- * --------------------------------------------------------- */
+/* --- one stretch between two cuts --- */
 
 /* Offset behind the last instruction of `before` in [start, end) that is not padding.
  */
@@ -185,8 +187,7 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
     return check_padding(walk, end.after, err);
 }
 
-/* --- one section
- * -------------------------------------------------------------------------- */
+/* --- one section --- */
 
 /* What an instruction of the function around does anywhere in it matters at each site.
  */
