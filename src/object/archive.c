@@ -146,10 +146,26 @@ static bool looks_like_object(struct bytes image)
                                memcmp(image.at, "\xDE\xC0\x17\x0B", 4) == 0);
 }
 
+/* By the name field, or by the long name of a BSD archive; GNU ends the names of
+ * members in a slash, so no member is mistaken for an index. */
 static bool is_index(const char *name)
 {
-    return strcmp(name, "/") == 0 || strcmp(name, "/SYM64/") == 0 ||
-           strncmp(name, "__.SYMDEF", 9) == 0;
+    static const char *const names[] = {"/",
+                                        "/SYM64/",
+                                        "__.SYMDEF",
+                                        "__.SYMDEF SORTED",
+                                        "__.SYMDEF_64",
+                                        "__.SYMDEF_64 SORTED"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_bsd_name(const struct header *header)
+{
+    return strncmp(header->name, "#1/", 3) == 0;
 }
 
 static bool read_thin(struct reading *reading, const char *name, struct bytes *out)
@@ -167,7 +183,7 @@ static bool read_member(struct reading *reading, struct header *header)
     struct archive_member member = {0};
     if (!member_name(reading, header, &member.name))
         return false;
-    if (is_index(member.name))
+    if (is_bsd_name(header) && is_index(member.name))
         return true;
     if (!reading->thin)
         member.image = (struct bytes){reading->image.at + header->start, header->size};

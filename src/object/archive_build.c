@@ -60,7 +60,8 @@ static void name_member(struct building *building, uint32_t member)
     const char *slash = strrchr(name, '/'); /* thin archives name paths */
     if (slash)
         name = slash + 1;
-    if (strlen(name) < ARCHIVE_NAME) {
+    /* "/" is the index, "#1/" starts a BSD name: neither can be a member's field. */
+    if (*name && strlen(name) < ARCHIVE_NAME && strcmp(name, "#1") != 0) {
         building->name_fields[member] = arena_format(building->stage, "%s/", name);
         return;
     }
