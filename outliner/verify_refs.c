@@ -146,6 +146,26 @@ static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t 
     return false;
 }
 
+enum { LONGEST_INSN = 15 }; /* bytes */
+
+/* A position inside of an instruction that kept its length: `je 1f; lock; 1: cmpxchg`
+ * jumps over a prefix. The function is sealed then, so the instruction kept its bytes,
+ * too. */
+static bool inside_agrees(const struct section_map *map, uint32_t before,
+                          uint32_t after)
+{
+    uint32_t start = before, end = before + 1;
+    while (start > 0 && before - start < LONGEST_INSN && map->starts[start] == NO_INDEX)
+        start--;
+    while (end < map->size && end - before < LONGEST_INSN &&
+           map->starts[end] == NO_INDEX)
+        end++;
+    return start < before && end <= map->size && map->starts[start] != NO_INDEX &&
+           map->starts[end] != NO_INDEX &&
+           map->starts[end] - map->starts[start] == end - start &&
+           after - map->starts[start] == before - start;
+}
+
 bool positions_agree(const struct verify *verify, struct spot before, struct spot after)
 {
     const struct section_map *map = map_of(verify, before);
@@ -157,7 +177,8 @@ bool positions_agree(const struct verify *verify, struct spot before, struct spo
     if (before.offset > map->size || after.offset == NO_INDEX)
         return false;
     return map->starts[before.offset] == after.offset ||
-           ends_agree(map, before.offset, after.offset);
+           ends_agree(map, before.offset, after.offset) ||
+           inside_agrees(map, before.offset, after.offset);
 }
 
 static bool judge(const struct verify *verify, const struct pending *pending,
