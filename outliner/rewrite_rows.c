@@ -111,6 +111,7 @@ struct inside {
     uint32_t before, now; /* the function's rows: at the site, and by now */
     int64_t depth;        /* bytes that the payload has lowered SP by */
     int64_t shift;        /* bytes from the helper's CFA up to SP at the site */
+    uint64_t written;     /* registers that the payload has written */
 };
 
 /* The rule of a register that the payload has saved. */
@@ -123,6 +124,14 @@ static struct rule saved_rule(struct arena *arena, const struct target *target,
         return rule_at_register(arena, saved->column, site->cfa_register, offset);
     return (struct rule){
         .column = saved->column, .kind = RULE_OFFSET, .value = offset + inside->shift};
+}
+
+/* A register that has been saved but not written is still where the site's row says. */
+static bool is_written(const struct target *target, const struct inside *inside,
+                       uint32_t column)
+{
+    uint8_t reg = target->register_of_dwarf(column);
+    return reg < 64 && (inside->written >> reg & 1);
 }
 
 static uint32_t called_row(struct arena *arena, const struct program *program,
@@ -143,6 +152,7 @@ static uint32_t called_row(struct arena *arena, const struct program *program,
         const struct rule *saved = &now.rules[i];
         if (saved->kind != RULE_OFFSET ||
             saved->column == target->dwarf_return_column ||
+            !is_written(target, inside, saved->column) ||
             same_rule(row_rule(&site, saved->column), saved))
             continue;
         struct rule rule = saved_rule(arena, target, inside, &site, saved);
@@ -169,9 +179,10 @@ void rows_of_helper(struct arena *arena, const struct program *program,
             rows[i] = called_row(arena, program, &inside);
         if (insn->traits & INSN_SP_ADJUST)
             inside.depth -= insn->sp_value;
+        inside.written |= insn->defs;
     }
     /* Only the return of a called helper comes behind the payload. */
-    rows[helper->length] = rows[helper->length - 1];
-    if (inside.depth != 0 && !helper->tail && helper->entry_row != ROW_NONE)
-        rows[helper->length] = called_row(arena, program, &inside);
+    bool returns = helper->entry_row != ROW_NONE && !helper->tail;
+    rows[helper->length] =
+        returns ? called_row(arena, program, &inside) : rows[helper->length - 1];
 }
