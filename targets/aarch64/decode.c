@@ -335,16 +335,17 @@ static void decode_system_register(const struct form *form, uint32_t word,
 /* Everything there is, and SP where bits 0-4 may write it. */
 static void decode_unknown_state(uint32_t word, struct insn *out)
 {
-    out->uses = UINT64_MAX;
-    out->defs = UINT64_MAX & ~SP_BIT;
+    out->uses = out->defs = UINT64_MAX & ~SP_BIT;
     out->flag_uses = out->flag_defs = AARCH64_FLAGS;
     out->traits |= INSN_OPAQUE;
     const bool adds_length = (word & 0xffa0f000u) == 0x04205000u; /* addvl, addpl, … */
     if (out->traits & INSN_PINNED || (adds_length && field(word, 0, 5) == SP))
         out->defs |= SP_BIT;
     if (out->defs & SP_BIT || field(word, 5, 5) == SP ||
-        (adds_length && field(word, 16, 5) == SP))
+        (adds_length && field(word, 16, 5) == SP)) {
+        out->uses |= SP_BIT;
         out->traits |= INSN_SP_OPAQUE;
+    }
 }
 
 /* The hint space by CRm:op2. What is not listed does nothing that one could observe. */
