@@ -97,8 +97,18 @@ static bool is_mergeable(const struct section *section)
            section->reloc_count == 0;
 }
 
-/* The mergeable contents at an offset, terminator included; size 0 if there are none.
- */
+static bool string_starts_at(const struct section *section, int64_t offset,
+                             uint64_t unit)
+{
+    static const uint8_t zeros[8];
+    return (uint64_t)offset % unit == 0 && unit <= sizeof zeros &&
+           (offset == 0 ||
+            memcmp(section->data.at + (uint64_t)offset - unit, zeros, unit) == 0);
+}
+
+/* The mergeable contents that start at an offset, terminator included; size 0 if there
+ * are none. In the middle of a string there are none: code that walks to the end of
+ * "abc" compares with the address of its NUL, and another empty string will not do. */
 static struct bytes contents_at(const struct section *section, int64_t offset)
 {
     uint64_t size = section->data.size;
@@ -107,6 +117,10 @@ static struct bytes contents_at(const struct section *section, int64_t offset)
         return (struct bytes){0};
     }
     const uint8_t *at = section->data.at + offset;
+    if ((section->flags & SHF_STRINGS) != 0 &&
+        !string_starts_at(section, offset, unit)) {
+        return (struct bytes){0};
+    }
     if ((section->flags & SHF_STRINGS) == 0) {
         bool whole = (uint64_t)offset % unit == 0;
         return whole ? (struct bytes){at, unit} : (struct bytes){0};
@@ -326,7 +340,12 @@ static bool put_contents(const struct view *view, const struct reloc *reloc,
                          const struct referent *referent, struct buffer *key)
 {
     const struct section *section = &view->object->sections[referent->section];
-    if (!is_mergeable(section)) {
+    const struct symbol *symbol = &view->object->symbols[reloc->symbol];
+    /* A name with an addend means the name's contents (perhaps their end), whatever
+     * lies behind them; only the section's symbol means what lies there. */
+    bool direct =
+        symbol->type == STT_SECTION || (int64_t)symbol->value == referent->offset;
+    if (!is_mergeable(section) || !direct) {
         return false;
     }
     const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);

@@ -161,7 +161,7 @@ static struct target toy_target(bool pushes)
 
 static struct toy *toy_new(bool pushes)
 {
-    static const uint8_t strings[] = "xhello\0hello\0";
+    static const uint8_t strings[] = "\0hello\0hello\0";
     static const uint8_t data[64];
     struct arena *arena = arena_new();
     struct toy *toy = arena_new_one(arena, struct toy);
