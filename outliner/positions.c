@@ -159,7 +159,10 @@ static void note_data_reloc(struct lead *lead)
     enum reloc_class kind =
         lead->kind ? (enum reloc_class)lead->kind->kind : RELOC_UNKNOWN;
     if (is_frame_reloc(lead)) {
-        if (!tracked_by_symbol(lead))
+        uint64_t size = program_section(program, lead->code)->data.size;
+        if (lead->position < 0 || (uint64_t)lead->position > size)
+            lift_freeze(lead->lift, lead->code, REFUSAL_FRAME_MISMATCH, size);
+        else if (!tracked_by_symbol(lead))
             add_ref(lead);
         return; /* frames.c looks at what they mean */
     }
@@ -216,7 +219,10 @@ static void note_reloc(struct lead *lead)
     if (!find_lead(lead, bias))
         return;
     const struct section *into = program_section(program, lead->code);
-    if (lead->position < 0 || (uint64_t)lead->position > into->data.size) {
+    /* The entry of a jump table counts from the table's start, and may lead beyond the
+     * section's end; its table will settle it. */
+    bool biased = lead->insn == NO_INDEX && pc;
+    if (!biased && (lead->position < 0 || (uint64_t)lead->position > into->data.size)) {
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
         return;
     }
