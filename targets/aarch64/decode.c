@@ -332,20 +332,21 @@ static void decode_system_register(const struct form *form, uint32_t word,
     }
 }
 
-/* Everything there is, and SP where bits 0-4 may write it. */
+/* SVE and SME read anything. They write vectors, and of general registers none but that
+ * of bits 0-4, if it is one. The immediate forms of msr change the mode of the machine:
+ * smstart clears the vectors, `msr spsel` switches stacks. */
 static void decode_unknown_state(uint32_t word, struct insn *out)
 {
-    out->uses = out->defs = UINT64_MAX & ~SP_BIT;
-    out->flag_uses = out->flag_defs = AARCH64_FLAGS;
-    out->traits |= INSN_OPAQUE;
+    const bool mode = out->traits & INSN_PINNED;
     const bool adds_length = (word & 0xffa0f000u) == 0x04205000u; /* addvl, addpl, … */
-    if (out->traits & INSN_PINNED || (adds_length && field(word, 0, 5) == SP))
-        out->defs |= SP_BIT;
-    if (out->defs & SP_BIT || field(word, 5, 5) == SP ||
-        (adds_length && field(word, 16, 5) == SP)) {
-        out->uses |= SP_BIT;
-        out->traits |= INSN_SP_OPAQUE;
-    }
+    const uint32_t to = field(word, 0, 5);
+    const bool writes_sp = mode || (adds_length && to == SP);
+    const bool reads_sp = writes_sp || field(word, 5, 5) == SP ||
+                          (adds_length && field(word, 16, 5) == SP);
+    out->uses = UINT64_MAX & ~(reads_sp ? 0 : SP_BIT);
+    out->defs = VECTOR_ALL | (mode ? 0 : general(to)) | (writes_sp ? SP_BIT : 0);
+    out->flag_uses = out->flag_defs = AARCH64_FLAGS;
+    out->traits |= INSN_OPAQUE | (reads_sp ? INSN_SP_OPAQUE : 0u);
 }
 
 /* The hint space by CRm:op2. What is not listed does nothing that one could observe. */
