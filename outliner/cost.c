@@ -6,27 +6,58 @@
  */
 #include "outliner/choose.h"
 
-/* Bytes of unwind program. Each change of row is an advance (1) and one operation (a
- * def_cfa_offset or a restore with one-byte operands: 1 to 3). */
+/* Bytes of unwind program: operations with operands of one byte, which is what they
+ * have in all but huge frames. */
 enum {
-    EH_CHANGE = 3,   /* a row change that a tail takes out of its function */
-    EH_REMEMBER = 3, /* remember, advance, restore around an epilogue in the middle */
-    EH_MERGED = 1,   /* advance of a change that falls together with another */
+    EH_ADVANCE = 1,
+    EH_CFA = 2,           /* def_cfa_offset, mostly */
+    EH_SAVE = 2,          /* offset */
+    EH_RESTORE = 1,       /* restore; or a toggle of the signing state */
+    EH_BACK = 2,          /* remember and restore of a whole state … */
     EH_KEEP_REGISTER = 6, /* advance, register (3), advance, restore */
-    EH_KEEP_STACK = 10,   /* advance, def_cfa_offset (2), offset (2) … and all back */
-    EH_TAIL_ENTRY = 6,    /* from the row of the helper before it to this one's */
-    EH_TAIL_CHANGE = 3,   /* a row change inside a tail helper */
-    EH_CALLED_CHANGE = 4, /* a register saved inside a called one, and its row's end */
+    EH_KEEP_STACK = 10,   /* advance, def_cfa_offset (2), offset (2), and all back */
 };
 
-/* Row changes behind the first instruction and before `end`. */
-static uint32_t changes_of(const struct facts *facts, uint32_t insn, uint32_t end)
+/* Of going from one row to another: by the difference … */
+static uint32_t change_size(const struct facts *facts, uint32_t from_row,
+                            uint32_t to_row)
 {
-    uint32_t count = 0;
-    for (uint32_t i = facts->row_end[insn]; i < end; i = facts->row_end[i]) {
-        count++;
+    if (from_row == to_row) {
+        return 0;
     }
-    return count;
+    const struct row *from = row_get(facts->program->rows, from_row);
+    const struct row *to = row_get(facts->program->rows, to_row);
+    bool moved =
+        from->cfa_register != to->cfa_register || from->cfa_offset != to->cfa_offset;
+    uint32_t size = moved ? EH_CFA : 0;
+    for (uint32_t i = 0; i < from->rule_count; i++) {
+        size += row_rule(to, from->rules[i].column) == NULL ? EH_RESTORE : 0;
+    }
+    for (uint32_t i = 0; i < to->rule_count; i++) {
+        size += row_rule(from, to->rules[i].column) == NULL ? EH_SAVE : 0;
+    }
+    size += from->ra_signed != to->ra_signed ? EH_RESTORE : 0;
+    return EH_ADVANCE + size;
+}
+
+/* … or back to one that was remembered. */
+static uint32_t back_size(const struct facts *facts, uint32_t from_row, uint32_t to_row)
+{
+    uint32_t size = change_size(facts, from_row, to_row);
+    return size < EH_ADVANCE + EH_BACK ? size : EH_ADVANCE + EH_BACK;
+}
+
+/* Of all row changes behind the first instruction and before `end`. */
+static uint32_t changes_size(const struct facts *facts, uint32_t insn, uint32_t end)
+{
+    uint32_t size = 0;
+    for (uint32_t i = insn, to = facts->row_end[i]; to < end; i = to) {
+        to = facts->row_end[i];
+        if (to < end) {
+            size += change_size(facts, facts->row[i], facts->row[to]);
+        }
+    }
+    return size;
 }
 
 /* What the unwind program of the site's function gets smaller by. */
@@ -39,19 +70,26 @@ static int64_t frame_gain(const struct facts *facts, const struct payload *paylo
         return 0;
     }
     if (site->form == FORM_TAIL) {
-        int64_t changes = changes_of(facts, site->insn, end);
-        bool in_middle = behind != NO_INDEX && changes > 0;
-        return changes * EH_CHANGE + (in_middle ? EH_REMEMBER : 0);
+        int64_t gain = changes_size(facts, site->insn, end);
+        if (behind != NO_INDEX) {
+            gain += back_size(facts, facts->row[end - 1], facts->row[behind]);
+            gain -= back_size(facts, facts->row[site->insn], facts->row[behind]);
+        }
+        return gain;
+    }
+    if (site->form == FORM_SAVE_REGISTER) {
+        return -EH_KEEP_REGISTER;
+    }
+    if (site->form == FORM_SAVE_STACK) {
+        return -EH_KEEP_STACK;
     }
     /* All changes are stated at once, behind the call. */
-    int64_t changes = changes_of(facts, site->insn, behind == NO_INDEX ? end : end + 1);
-    int64_t gain = changes > 1 ? (changes - 1) * EH_MERGED : 0;
-    if (site->form == FORM_SAVE_REGISTER) {
-        gain -= EH_KEEP_REGISTER;
-    } else if (site->form == FORM_SAVE_STACK) {
-        gain -= EH_KEEP_STACK;
+    int64_t advances = 0;
+    uint32_t last = behind == NO_INDEX ? end - 1 : behind;
+    for (uint32_t i = facts->row_end[site->insn]; i <= last; i = facts->row_end[i]) {
+        advances += EH_ADVANCE;
     }
-    return gain;
+    return advances > 0 ? advances - EH_ADVANCE : 0;
 }
 
 static uint32_t site_size(const struct target *target, const struct site *site)
@@ -78,15 +116,28 @@ uint32_t cost_body(const struct payload *payload, const struct site *site)
     return site->form == FORM_SAVE_STACK ? payload->stack_size : payload->size;
 }
 
+/* Tails with the same row at their entry lie side by side: going on to the next is
+ * going back. The first of them states all of its row; say that two share. */
+static uint32_t tail_entry(const struct facts *facts, const struct site *site)
+{
+    const struct row *row = row_get(facts->program->rows, facts->row[site->insn]);
+    uint32_t whole = EH_ADVANCE + EH_CFA + EH_SAVE * row->rule_count;
+    return EH_ADVANCE + EH_BACK + whole / 2;
+}
+
 int64_t cost_helper(const struct facts *facts, const struct payload *payload,
                     const struct site *site)
 {
     int64_t cost = cost_body(payload, site);
-    uint32_t changes = changes_of(facts, site->insn, site->insn + payload->length);
+    uint32_t end = site->insn + payload->length;
+    if (facts->row_end[site->insn] >= end && site->form != FORM_TAIL) {
+        return cost;
+    }
+    uint32_t changes = changes_size(facts, site->insn, end);
     if (site->form == FORM_TAIL && facts->row[site->insn] != ROW_NONE) {
-        cost += EH_TAIL_ENTRY + EH_TAIL_CHANGE * changes;
-    } else if (changes > 0 && site_key(facts, payload, site) != 0) {
-        cost += EH_CALLED_CHANGE * changes;
+        cost += tail_entry(facts, site) + changes;
+    } else if (site_key(facts, payload, site) != 0) {
+        cost += changes + EH_BACK;
     }
     return cost;
 }
