@@ -62,18 +62,31 @@ static bool told_by_stack(const struct target *target, const struct row *row)
     return !row->cfa_is_expression && row->cfa_register == target->dwarf_stack_column;
 }
 
+/* The return address is in the link register. Otherwise that register holds something
+ * else, and whoever keeps it says nothing about the return address. */
+static bool link_holds_return(const struct target *target, const struct row *row)
+{
+    const struct rule *rule = row_rule(row, target->dwarf_return_column);
+    return !rule || rule->kind == RULE_SAME_VALUE;
+}
+
 static uint32_t row_on_stack(struct arena *arena, const struct program *program,
                              uint32_t row)
 {
     const struct target *target = program->target;
     uint32_t column = target->dwarf_return_column;
     struct row copy = *row_get(program->rows, row);
+    bool stated = link_holds_return(target, &copy);
     if (!told_by_stack(target, &copy)) {
+        if (!stated)
+            return row;
         struct rule rule =
             rule_at_register(arena, column, target->dwarf_stack_column, 0);
         return row_with_rule(arena, program->rows, row, &rule);
     }
     copy.cfa_offset += target->save_stack_shift;
+    if (!stated)
+        return row_intern(program->rows, &copy);
     struct rule rule = {
         .column = column, .kind = RULE_OFFSET, .value = -copy.cfa_offset};
     return row_with_rule(arena, program->rows, row_intern(program->rows, &copy), &rule);
@@ -87,6 +100,8 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
     if (site->form == FORM_SAVE_STACK)
         return row_on_stack(arena, program, row);
     assert(site->form == FORM_SAVE_REGISTER);
+    if (!link_holds_return(program->target, row_get(program->rows, row)))
+        return row;
     uint32_t dwarf = program->target->dwarf_of_register(site->scratch);
     assert(dwarf != NO_INDEX);
     struct rule rule = {.column = program->target->dwarf_return_column,
