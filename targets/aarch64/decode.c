@@ -209,40 +209,53 @@ static int32_t displacement(const struct form *form, uint32_t word)
     }
 }
 
+/* The registers of a structure load or store. True when it steps by a register. */
+static bool decode_list(const struct form *form, uint32_t word, struct insn *out)
+{
+    const uint64_t set = vectors(field(word, 0, 5), aarch64_list_count(form, word));
+    out->uses |= form->roles & VD_R ? set : 0;
+    out->defs |= form->roles & VD_W ? set : 0;
+    if (!(form->roles & NSP_W) || field(word, 16, 5) == 31)
+        return false;
+    out->uses |= general(field(word, 16, 5));
+    return true;
+}
+
+static bool is_list(const struct form *form)
+{
+    return form->kind >= AT_LIST && form->kind <= AT_LANE_POST;
+}
+
+static uint32_t stack_traits(bool plain, bool writes_back, bool by_register,
+                             int32_t bytes)
+{
+    if (by_register)
+        return INSN_SP_OPAQUE;
+    if (writes_back)
+        return INSN_SP_ADJUST;
+    if (!plain)
+        return INSN_SP_OPAQUE;
+    return INSN_SP_MEMORY | (bytes < 0 ? INSN_BELOW_SP : 0u);
+}
+
 static void decode_memory(const struct form *form, uint32_t word, struct insn *out)
 {
     const uint32_t base = field(word, 5, 5);
     const int32_t bytes = displacement(form, word);
-    const bool list = form->kind >= AT_LIST && form->kind <= AT_LANE_POST;
-    bool writes_back = form->roles & NSP_W;
-    bool by_register = form->kind == AT_INDEX;
-    if (list) {
-        const uint64_t set = vectors(field(word, 0, 5), aarch64_list_count(form, word));
-        out->uses |= form->roles & VD_R ? set : 0;
-        out->defs |= form->roles & VD_W ? set : 0;
-        if (writes_back && field(word, 16, 5) != 31) {
-            out->uses |= general(field(word, 16, 5));
-            by_register = true;
-        }
-    }
-    if (form->kind == AT_AUTH && field(word, 11, 1)) {
-        out->defs |= 1ull << base;
-        writes_back = true;
-    }
+    const bool steps = is_list(form) && decode_list(form, word, out);
+    const bool by_register = steps || form->kind == AT_INDEX;
+    const bool writes_back =
+        form->roles & NSP_W || (form->kind == AT_AUTH && field(word, 11, 1));
     const bool plain =
         form->kind == AT_SCALED || form->kind == AT_UNSCALED || form->kind == AT_PAIR;
-    if (base == SP) {
-        out->sp_value = by_register ? 0 : bytes;
-        if (by_register || !(plain || writes_back))
-            out->traits |= INSN_SP_OPAQUE;
-        else if (writes_back)
-            out->traits |= INSN_SP_ADJUST;
-        else
-            out->traits |= INSN_SP_MEMORY | (bytes < 0 ? INSN_BELOW_SP : 0u);
-    } else if (base == FRAME && plain) {
+    if (writes_back)
+        out->defs |= 1ull << base;
+    if (base == SP)
+        out->traits |= stack_traits(plain, writes_back, by_register, bytes);
+    else if (base == FRAME && plain)
         out->traits |= INSN_FRAME_MEMORY;
+    if (out->traits & (INSN_SP_MEMORY | INSN_SP_ADJUST | INSN_FRAME_MEMORY))
         out->sp_value = bytes;
-    }
 }
 
 /* --- the other kinds

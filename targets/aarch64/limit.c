@@ -355,12 +355,12 @@ static bool follow_edge(struct walk *walk, struct edge edge, struct place_in_tim
     return step == STEP_ON && push(walk, edge.from, home, phase);
 }
 
-bool trace_limit(struct trace *trace, uint32_t insn, uint32_t reg, bool wide,
-                 bool *seen, uint64_t *limit)
+bool trace_limit(struct trace *trace, uint32_t insn, struct operand operand, bool *seen,
+                 uint64_t *limit)
 {
     struct walk walk = {.trace = trace, .seen = seen};
-    const struct home home = {false, wide, (int32_t)reg};
-    if (reg == 31 || !push(&walk, insn, home, PHASE_LIMIT))
+    const struct home home = {false, operand.wide, (int32_t)operand.reg};
+    if (operand.reg == 31 || !push(&walk, insn, home, PHASE_LIMIT))
         return false;
     while (walk.next < walk.states.count) {
         const struct place_in_time state = walk.states.items[walk.next++];

@@ -37,8 +37,7 @@ struct shape {
     uint32_t base;      /* section offset that entries count from */
     uint8_t entry_size, shift;
     bool is_signed;
-    uint32_t index; /* register, and whether all of it counts */
-    bool wide_index;
+    struct operand index;
     uint32_t section, offset; /* of entry 0 */
 };
 
@@ -162,9 +161,9 @@ static bool match_load(struct trace *trace, uint32_t insn, struct shape *out)
     out->load = insn;
     out->entry_size = (uint8_t)(1u << size);
     out->is_signed = opc != 1;
-    out->index = field(word, 16, 5);
-    out->wide_index = option & 1; /* sxtw: not negative, for it has an unsigned limit */
-    struct referent table;
+    /* sxtw is no worse than uxtw: the index has an unsigned limit */
+    out->index = (struct operand){field(word, 16, 5), option & 1};
+    struct referent table = {0};
     if (!register_address(trace, insn, field(word, 5, 5), &table))
         return false;
     out->section = table.section;
@@ -304,7 +303,7 @@ static bool explain(struct arena *arena, struct trace *trace, uint32_t branch,
     uint64_t limit;
     bool *seen = arena_new_array(trace->stage, bool, trace->count);
     if (!match_shape(trace, branch, &shape) ||
-        !trace_limit(trace, shape.load, shape.index, shape.wide_index, seen, &limit) ||
+        !trace_limit(trace, shape.load, shape.index, seen, &limit) ||
         limit >= ENTRIES || !table_holds(trace, &shape, limit + 1))
         return false;
     const uint32_t count = (uint32_t)limit + 1;

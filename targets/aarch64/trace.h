@@ -74,11 +74,17 @@ bool trace_writes_slot(uint32_t word, const struct insn *insn, int32_t displacem
 /* The instruction copies one general register to another, all 64 bits. */
 bool trace_is_copy(uint32_t word, uint32_t *source);
 
-/* The largest unsigned value that register `reg` (its low half only, unless `wide`) can
- * have before `insn` by the compares and masks on every path there. False when a path
- * has none that we understand. `seen`, one for each instruction of the function, says
- * which instructions the paths go through from there on. */
-bool trace_limit(struct trace *trace, uint32_t insn, uint32_t reg, bool wide,
-                 bool *seen, uint64_t *limit);
+/* A register as an operand: x register, or only its low half. */
+struct operand {
+    uint32_t reg;
+    bool wide;
+};
+
+/* The largest unsigned value that the operand can have before `insn` by the compares
+ * and masks on every path there. False when a path has none that we understand. `seen`,
+ * one for each instruction of the function, says which instructions the paths go
+ * through from there on: nothing else may lead to these. */
+bool trace_limit(struct trace *trace, uint32_t insn, struct operand operand, bool *seen,
+                 uint64_t *limit);
 
 #endif
