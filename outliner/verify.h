@@ -142,12 +142,12 @@ enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
 struct keeping {
     enum save save;
     uint8_t scratch; /* SAVE_REGISTER: in that register */
+    bool returns;    /* it holds the return address for certain, whatever rows say */
 };
 /* `after` is the row `before`, plus where the link register is kept. A row that finds
- * the return address elsewhere may go on to, or, when the link register holds the
- * return address for certain (`returns`), say the new place as well. */
+ * the return address elsewhere may go on to, or, when `returns`, say the new place. */
 bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
-                  struct keeping keeping, bool returns);
+                  struct keeping keeping);
 
 /* What an unwinder has to know inside a called helper. */
 struct inside {
@@ -201,7 +201,7 @@ struct walk {
     uint64_t written;  /* registers that it writes anywhere */
     uint32_t last_row; /* of `before`, at the instruction taken last */
 };
-#define NOT_KEPT ((struct keeping){SAVE_NONE, 0})
+#define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
 #define walk_fail(walk, err, ...)                                                      \
     verify_fail((walk)->verify, (walk)->before, (walk)->after, (err), __VA_ARGS__)
 
@@ -218,6 +218,9 @@ struct entered *walk_first_call(struct walk *walk);
 int32_t walk_shift(const struct walk *walk);
 /* The row at the next instruction of the output is what it must be. */
 bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err);
+/* The link register holds the return address, as far as rows and the next instructions
+ * of `before` can tell. */
+bool walk_link_is_return(const struct walk *walk);
 /* The next instruction of `before` may be where it is now; `thunk`: as a jump. */
 bool walk_check(struct walk *walk, const struct view *before, bool thunk,
                 struct error *err);

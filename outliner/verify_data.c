@@ -9,6 +9,7 @@
  */
 #include "outliner/verify.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool same_reloc_fields(const struct section *a, const struct section *b)
@@ -105,8 +106,31 @@ bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
 
 struct tables {
     const struct program *program;
-    uint32_t next; /* tables are sorted by place, and so are we */
+    struct jump_table *items; /* sorted by place, as we go */
+    uint32_t count, next;
 };
+
+static int compare_tables(const void *a, const void *b)
+{
+    const struct jump_table *x = a, *y = b;
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    if (x->section != y->section)
+        return x->section < y->section ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->count > y->count) - (x->count < y->count);
+}
+
+static struct tables sort_tables(struct arena *arena, const struct program *program)
+{
+    struct tables tables = {.program = program, .count = program->table_count};
+    tables.items =
+        arena_copy(arena, program->tables, tables.count * sizeof *tables.items);
+    if (tables.count)
+        qsort(tables.items, tables.count, sizeof *tables.items, compare_tables);
+    return tables;
+}
 
 static struct spot code_of_table(const struct program *program,
                                  const struct jump_table *table)
@@ -162,9 +186,8 @@ static bool raw_agrees(const struct verify *verify, const struct program *progra
 /* The table around a place in data, or NULL. Asked for ascending places. */
 static const struct jump_table *table_at(struct tables *tables, struct spot spot)
 {
-    const struct program *program = tables->program;
-    for (; tables->next < program->table_count; tables->next++) {
-        const struct jump_table *table = &program->tables[tables->next];
+    for (; tables->next < tables->count; tables->next++) {
+        const struct jump_table *table = &tables->items[tables->next];
         uint64_t end = table->offset + (uint64_t)table->count * table->entry_size;
         bool passed = table->object < spot.object ||
                       (table->object == spot.object && table->section < spot.section) ||
@@ -201,15 +224,14 @@ static bool relative_agrees(struct verify *verify, const struct program *program
 /* --- data --- */
 
 /* Bytes between raw tables are what they were. */
-static bool bytes_agree(struct verify *verify, const struct program *program,
-                        uint32_t first, struct spot old, struct spot new,
-                        struct error *err)
+static bool bytes_agree(struct verify *verify, const struct tables *tables,
+                        struct spot old, struct spot new, struct error *err)
 {
     const struct section *a = spot_section(&verify->before, old);
     const struct section *b = spot_section(&verify->after, new);
     uint64_t start = 0;
-    for (uint32_t i = first; i < program->table_count; i++) {
-        const struct jump_table *table = &program->tables[i];
+    for (uint32_t i = tables->next; i < tables->count; i++) {
+        const struct jump_table *table = &tables->items[i];
         if (table->object != old.object || table->section != old.section)
             break;
         if (table->kind != TABLE_RAW)
@@ -217,7 +239,7 @@ static bool bytes_agree(struct verify *verify, const struct program *program,
         if (!same_bytes(a, b, start, table->offset))
             return verify_fail(verify, old, new, err, "the data differs");
         start = table->offset + (uint64_t)table->count * table->entry_size;
-        if (!raw_agrees(verify, program, table, err))
+        if (!raw_agrees(verify, tables->program, table, err))
             return false;
     }
     return same_bytes(a, b, start, a->data.size) ||
@@ -233,7 +255,7 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
     if (a->data.size != b->data.size || !same_reloc_fields(a, b))
         return verify_fail(verify, old, new, err, "size or relocations differ");
     table_at(tables, old);
-    if (!bytes_agree(verify, tables->program, tables->next, old, new, err))
+    if (!bytes_agree(verify, tables, old, new, err))
         return false;
     for (uint32_t i = 0; i < a->reloc_count; i++) {
         old.offset = new.offset = (uint32_t)a->relocs[i].offset;
@@ -256,7 +278,7 @@ bool verify_data(struct verify *verify, struct error *err)
     if (!program_lift(verify->arena, verify->before.objects, verify->rows, &options,
                       &program, err))
         return false;
-    struct tables tables = {program, 0};
+    struct tables tables = sort_tables(verify->arena, program);
     for (uint32_t i = 0; i < verify->before.objects->count; i++) {
         const struct object *object = verify->before.objects->items[i];
         for (uint32_t s = 1; s < object->section_count; s++) {

@@ -76,7 +76,7 @@ static struct inside look_inside(struct walk *walk, struct keeping keeping)
 
 /* The link register holds the return address: nothing writes it before the function
  * returns through it, or its row finds the return address there. */
-static bool link_is_return(const struct walk *walk)
+bool walk_link_is_return(const struct walk *walk)
 {
     const struct verify *verify = walk->verify;
     struct view view;
@@ -108,8 +108,7 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     }
     if (walk->before.offset >= walk->end)
         return true;
-    bool returns = keeping.save != SAVE_NONE && link_is_return(walk);
-    if (!row_is_saved(verify, before, after, keeping, returns))
+    if (!row_is_saved(verify, before, after, keeping))
         return walk_fail(walk, err, "wrong unwind row");
     return walk->depth == 0 || same_kind_of_frame(walk, old, new) ||
            walk_fail(walk, err, "the unwind entry of a tail is of another kind");

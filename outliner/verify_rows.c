@@ -94,7 +94,7 @@ static struct bytes address_at(const struct verify *verify, uint32_t dwarf_regis
  * at SP, below everything: the CFA is further away from SP, and the return address lies
  * that far below the CFA, or, where SP does not tell the CFA, at SP. */
 bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
-                  struct keeping keeping, bool returns)
+                  struct keeping keeping)
 {
     const struct row *row = known_row(verify, before);
     if (!row || keeping.save == SAVE_NONE)
@@ -114,7 +114,7 @@ bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
         rule.kind = RULE_EXPRESSION;
         rule.expression = address_at(verify, verify->target->dwarf_stack_column, 0);
     }
-    bool new_place = keeps_value(kept) || returns;
+    bool new_place = keeps_value(kept) || keeping.returns;
     return (new_place && after == changed_row(verify, row, &rule, shift)) ||
            (!keeps_value(kept) && after == changed_row(verify, row, kept, shift));
 }
@@ -248,25 +248,29 @@ static bool saves_are_known(const struct verify *verify, const struct inside *in
     return true;
 }
 
+/* `known` is what the function knew of saves, `after` what the helper says of them. */
 static bool is_good_with(const struct verify *verify, const struct inside *inside,
-                         const struct row *after)
+                         uint32_t known, const struct row *after)
 {
     const struct row *site = known_row(verify, inside->site);
     const struct row *now = known_row(verify, inside->now);
     if (inside->site == inside->now)
         return true;
     return site && now && site_is_true(verify, inside, site, now) &&
-           saves_are_known(verify, inside, site, now, after);
+           (!known_row(verify, known) ||
+            saves_are_known(verify, inside, site, known_row(verify, known), after));
 }
 
 bool row_is_good_enough(const struct verify *verify, const struct inside *inside)
 {
-    return is_good_with(verify, inside, NULL);
+    return is_good_with(verify, inside, inside->now, NULL);
 }
 
+/* A save is stated before the register is written, hence one instruction ago at the
+ * latest, or not in time at all (Clang states a whole prologue at its end). */
 bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t after)
 {
     return row_is_saved(verify, verify->entry_row, plain_part(verify, inside, after),
-                        inside->keeping, false) &&
-           is_good_with(verify, inside, known_row(verify, after));
+                        inside->keeping) &&
+           is_good_with(verify, inside, inside->last, known_row(verify, after));
 }

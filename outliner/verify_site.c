@@ -153,6 +153,7 @@ static bool enter_saving(struct walk *walk, struct entered entered,
     entered.shift =
         machine->call_pushes +
         (entered.keeping.save == SAVE_STACK ? machine->save_stack_shift : 0);
+    entered.keeping.returns = walk_link_is_return(walk);
     walk->after = call->at;
     if (!walk_check_row(walk, entered.keeping, err))
         return false;
