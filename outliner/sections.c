@@ -44,7 +44,9 @@ static void add_section(struct lift *lift, uint32_t object, uint32_t index)
     struct code *code = &program->code[program->code_count++];
     code->object = object;
     code->section = index;
-    code->helpers = of->units[section->unit].helpers;
+    /* By its name, too: an earlier run of ours may have made the input. */
+    code->helpers = of->units[section->unit].helpers ||
+                    strcmp(section->name, ".text.outlined") == 0;
     const struct lift_options *options = lift->options;
     if (!plain_name(section->name) ||
         lift_matches(options->keep_sections, options->keep_section_count,
