@@ -227,9 +227,37 @@ static enum step step_register(struct walk *walk, uint32_t at, enum phase phase,
 /* --- compares
  * --------------------------------------------------------------------------- */
 
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
+
+static bool may_write_home(uint32_t word, const struct insn *insn, struct home home)
+{
+    return home.slot ? may_write_slot(word, insn, home) : insn->defs >> home.where & 1u;
+}
+
+/* The instruction makes home and register equal: a copy, a store or a load. */
+static bool makes_equal(uint32_t word, const struct insn *insn, struct home home,
+                        uint32_t reg)
+{
+    uint32_t source;
+    bool wide;
+    if (home.slot) {
+        const bool loads = trace_is_slot_access(word, insn, true);
+        return (loads || trace_is_slot_access(word, insn, false)) &&
+               insn->sp_value == home.where && field(word, 0, 5) == reg &&
+               (!home.wide || is_wide_access(word));
+    }
+    if (!is_copy(word, &source, &wide) || (home.wide && !wide))
+        return false;
+    const uint32_t to = field(word, 0, 5), here = (uint32_t)home.where;
+    return (to == here && source == reg) || (to == reg && source == here);
+}
+
 /* Before `insn` register `reg` holds what is at home: the last thing that happened to
- * either was a copy or a store from one to the other. That must be reached in every
- * case, so the way there counts as seen. */
+ * either made them equal. That must be passed in every case, so the way there counts as
+ * seen. */
 static bool same_value(struct walk *walk, uint32_t insn, struct home home, uint32_t reg)
 {
     const struct trace *trace = walk->trace;
@@ -239,23 +267,9 @@ static bool same_value(struct walk *walk, uint32_t insn, struct home home, uint3
         walk->seen[insn - trace->first] = true;
         const struct insn *is = &trace->program->insns[--insn];
         const uint32_t word = trace_word(trace, insn);
-        uint32_t source;
-        bool wide;
-        if (home.slot && trace_is_slot_access(word, is, false) &&
-            is->sp_value == home.where)
-            return field(word, 0, 5) == reg && (!home.wide || is_wide_access(word));
-        if (home.slot && trace_is_slot_access(word, is, true) &&
-            is->sp_value == home.where && field(word, 0, 5) == reg)
+        if (makes_equal(word, is, home, reg))
             return true;
-        if (!home.slot && is_copy(word, &source, &wide)) {
-            const uint32_t to = field(word, 0, 5), here = (uint32_t)home.where;
-            if ((to == here && source == reg) || (to == reg && source == here))
-                return wide || !home.wide;
-        }
-        const bool changed =
-            home.slot ? may_write_slot(word, is, home) : is->defs >> home.where & 1u;
-        if (changed || is->defs >> reg & 1u || is->flow == FLOW_CALL ||
-            is->flow == FLOW_CALL_INDIRECT)
+        if (may_write_home(word, is, home) || is->defs >> reg & 1u || is_call(is))
             return false;
     }
     return false;
@@ -270,12 +284,8 @@ static bool find_compare(const struct trace *trace, uint32_t branch, struct home
     for (uint32_t i = 0; i < BACK && trace_only_falls_in(trace, at); i++) {
         const struct insn *insn = &trace->program->insns[--at];
         const uint32_t word = trace_word(trace, at);
-        if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT ||
-            insn->traits & INSN_OPAQUE)
-            return false;
-        const bool changed = home.slot ? may_write_slot(word, insn, home)
-                                       : insn->defs >> home.where & 1u;
-        if (changed)
+        if (is_call(insn) || insn->traits & INSN_OPAQUE ||
+            may_write_home(word, insn, home))
             return false;
         if (!insn->flag_defs)
             continue;
