@@ -584,10 +584,8 @@ int main(int argc, char **argv)
     }
     if (oracle.samples == 0 || oracle.samples > SAMPLES_MAX)
         return 2;
-    if (!start(&oracle)) {
-        fprintf(stderr, "cannot start the emulator\n");
+    if (!start(&oracle))
         return 77;
-    }
     bool ok = true;
     for (; arg < argc; arg++)
         ok = add_file(&oracle, argv[arg]) && ok;
@@ -598,7 +596,5 @@ int main(int argc, char **argv)
     }
     report(&oracle);
     uc_close(oracle.uc);
-    free(oracle.memory);
-    free(oracle.kinds);
     return ok && oracle.mismatches == 0 ? 0 : 1;
 }
