@@ -117,6 +117,9 @@ uint32_t cost_body(const struct payload *payload, const struct site *site);
 int64_t cost_helper(const struct facts *facts, const struct payload *payload,
                     const struct site *site);
 
+/* How good it is to save that much by replacing so many bytes of code. */
+int64_t cost_merit(int64_t saving, uint64_t covered);
+
 /* --- candidates.c --- */
 
 /* A payload with disjoint sites, all of which could be taken. */
@@ -124,8 +127,8 @@ struct candidate {
     struct payload payload;
     struct site *sites; /* sorted by instruction */
     uint32_t site_count;
-    int64_t saving;   /* bytes, all sites taken */
-    uint64_t covered; /* bytes of code that the sites replace */
+    int64_t saving; /* bytes, all sites taken */
+    int64_t merit;  /* in the choice: the best one first; see cost.c */
 };
 
 struct candidates {
@@ -137,7 +140,7 @@ struct candidates {
 void candidates_make(struct arena *arena, const struct facts *facts,
                      struct candidates *out);
 
-/* Fills saving and covered from the sites that are left. */
+/* Fills saving and merit from the sites that are left. */
 void candidate_price(const struct facts *facts, struct candidate *candidate);
 
 #endif

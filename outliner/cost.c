@@ -141,3 +141,38 @@ int64_t cost_helper(const struct facts *facts, const struct payload *payload,
     }
     return cost;
 }
+
+/* Binary logarithm of a positive number, in units of 2^-LOG_BITS: by squaring, so that
+ * every machine gets the same bits. */
+enum { LOG_BITS = 24 };
+static int64_t binary_log(uint64_t number)
+{
+    int64_t log = 0;
+    for (; number >= UINT64_C(1) << 32; number >>= 1) {
+        log++;
+    }
+    for (; number < UINT64_C(1) << 31; number <<= 1) {
+        log--;
+    }
+    log += 31; /* now it is number * 2^-31 in [1, 2) whose logarithm is missing */
+    for (uint32_t bit = 0; bit < LOG_BITS; bit++) {
+        number = number * number >> 31;
+        log *= 2;
+        if (number >= UINT64_C(1) << 32) {
+            number >>= 1;
+            log++;
+        }
+    }
+    return log;
+}
+
+/* saving / covered^1.08, as a logarithm. With an exponent of 1 many small sequences
+ * beat the few long ones that they are parts of; measured over ten libraries, 1.05
+ * to 1.1 saves most on both targets (x86-64: 2 to 3 % more than 1), 1.2 less than 1. */
+int64_t cost_merit(int64_t saving, uint64_t covered)
+{
+    if (saving <= 0 || covered == 0) {
+        return INT64_MIN;
+    }
+    return 100 * binary_log((uint64_t)saving) - 108 * binary_log(covered);
+}

@@ -33,14 +33,12 @@ struct heap {
     uint32_t count;
 };
 
-/* a is better than b: more saved per covered byte; else longer; else earlier. */
+/* a is better than b; of equals, the longer, then the earlier one. */
 static bool is_better(const struct heap *heap, uint32_t a, uint32_t b)
 {
     const struct candidate *left = &heap->candidates[a], *right = &heap->candidates[b];
-    double left_gain = (double)left->saving * (double)right->covered;
-    double right_gain = (double)right->saving * (double)left->covered;
-    if (left_gain != right_gain) {
-        return left_gain > right_gain;
+    if (left->merit != right->merit) {
+        return left->merit > right->merit;
     }
     if (left->payload.length != right->payload.length) {
         return left->payload.length > right->payload.length;
