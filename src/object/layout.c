@@ -2,8 +2,8 @@
  *
  * Numbering and placing. The order of the file is
  *
- *     header, groups, (section, its relocations) ..., symtab, [indices], strtab,
- * shstrtab, section headers
+ *     header, groups, (section, its relocations)..., symtab, [indices], strtab,
+ *     shstrtab, section headers
  *
  * Groups come before their members (gABI demands it), all others where an assembler
  * would put them. Nothing here depends on addresses or hash seeds: equal objects give
@@ -33,13 +33,6 @@ static void add_groups(struct layout *layout, struct strings *names)
     }
 }
 
-/* See write.c. */
-static bool is_joined(const struct section *section)
-{
-    return section_is_frame(section) && section->group == NO_INDEX &&
-           section->link == 0;
-}
-
 /* Adds the relocation section of `section`, whose part was added last. */
 static void add_relocs(struct layout *layout, uint32_t index, uint64_t count,
                        struct strings *names)
@@ -59,71 +52,43 @@ static void add_relocs(struct layout *layout, uint32_t index, uint64_t count,
     part->header.sh_info = layout->section_at[index];
 }
 
-/* The frames to join, those with a terminator last. */
-static void collect_frames(struct layout *layout)
+/* The section of the file that holds a chain, and behind it its relocations. */
+static void add_chain(struct layout *layout, const struct chain *chain,
+                      struct strings *names)
 {
-    const struct object *object = layout->object;
-    layout->frames = arena_new_array(layout->arena, uint32_t, object->section_count);
-    for (int last = 0; last <= 1; last++) {
-        for (uint32_t i = 1; i < object->section_count; i++) {
-            if (is_joined(&object->sections[i]) &&
-                frame_is_terminated(&object->sections[i]) == (last == 1))
-                layout->frames[layout->frame_count++] = i;
-        }
-    }
-}
-
-/* All frames become one part, at the place of the first of them. */
-static void join_frames(struct layout *layout, struct part *part, uint64_t *reloc_count)
-{
-    uint64_t size = 0;
-    part->kind = PART_FRAMES;
-    *reloc_count = 0;
-    for (uint32_t i = 0; i < layout->frame_count; i++) {
-        uint32_t index = layout->frames[i];
-        const struct section *section = &layout->object->sections[index];
-        layout->section_at[index] = layout->section_at[layout->first_frame];
-        layout->base[index] = (uint32_t)size;
-        size += section->data.size;
-        *reloc_count += section->reloc_count;
-        if (section->align > part->header.sh_addralign)
-            part->header.sh_addralign = section->align;
-    }
-    part->header.sh_size = size;
+    const struct section *section = &layout->object->sections[chain->first];
+    for (uint32_t i = chain->first; i; i = layout->next[i])
+        layout->section_at[i] = layout->part_count;
+    struct part *part = add_part(layout, section->name, section->type, names);
+    part->kind = PART_SECTION;
+    part->of = chain->first;
+    part->header.sh_flags = section->flags & ~(uint64_t)SHF_GROUP;
+    if (section->group != NO_INDEX)
+        part->header.sh_flags |= SHF_GROUP;
+    part->header.sh_addralign = chain->align;
+    part->header.sh_entsize = section->entry_size;
+    part->header.sh_size = chain->size;
+    add_relocs(layout, chain->first, chain->reloc_count, names);
 }
 
 static void add_sections(struct layout *layout, struct strings *names)
 {
-    const struct object *object = layout->object;
-    for (uint32_t i = 1; i < object->section_count; i++) {
-        const struct section *section = &object->sections[i];
-        uint64_t reloc_count = section->reloc_count;
-        if (is_joined(section) && layout->first_frame)
-            continue;
-        layout->section_at[i] = layout->part_count;
-        struct part *part = add_part(layout, section->name, section->type, names);
-        part->of = i;
-        part->bytes = section->data;
-        part->header.sh_flags = section->flags & ~(uint64_t)SHF_GROUP;
-        if (section->group != NO_INDEX)
-            part->header.sh_flags |= SHF_GROUP;
-        part->header.sh_addralign = section->align;
-        part->header.sh_entsize = section->entry_size;
-        part->header.sh_size = section->data.size;
-        if (is_joined(section)) {
-            layout->first_frame = i;
-            join_frames(layout, part, &reloc_count);
-        }
-        add_relocs(layout, i, reloc_count, names);
+    for (uint32_t i = 1; i < layout->object->section_count; i++) {
+        if (layout->chains[i]->first == i)
+            add_chain(layout, layout->chains[i], names);
     }
 }
 
-/* The section symbol of a joined frame. One of them is written, for all. */
-static bool is_frame_symbol(const struct layout *layout, const struct symbol *symbol)
+/* The chain whose section symbol this is, if there are several sections in it. Of their
+ * section symbols one is written, for all. */
+static struct chain *joined_chain(const struct layout *layout,
+                                  const struct symbol *symbol)
 {
-    return symbol->type == STT_SECTION && symbol->bind == STB_LOCAL &&
-           symbol->section < layout->object->section_count &&
-           is_joined(&layout->object->sections[symbol->section]);
+    if (symbol->type != STT_SECTION || symbol->bind != STB_LOCAL ||
+        symbol->section == 0 || symbol->section >= layout->object->section_count)
+        return NULL;
+    struct chain *chain = layout->chains[symbol->section];
+    return chain->first == chain->last ? NULL : chain;
 }
 
 /* Locals first, each kind in its old order: STT_FILE stays before the symbols of its
@@ -131,7 +96,7 @@ static bool is_frame_symbol(const struct layout *layout, const struct symbol *sy
 static void number_symbols(struct layout *layout)
 {
     const struct object *object = layout->object;
-    uint32_t next = 1, frame_symbol = 0;
+    uint32_t next = 1;
     layout->symbol_at = arena_new_array(layout->arena, uint32_t, object->symbol_count);
     layout->symbol_order =
         arena_new_array(layout->arena, uint32_t, object->symbol_count);
@@ -140,13 +105,13 @@ static void number_symbols(struct layout *layout)
             const struct symbol *symbol = &object->symbols[i];
             if ((symbol->bind == STB_LOCAL) != local)
                 continue;
-            bool of_frame = is_frame_symbol(layout, symbol);
-            if (of_frame && frame_symbol) {
-                layout->symbol_at[i] = frame_symbol;
+            struct chain *chain = joined_chain(layout, symbol);
+            if (chain && chain->symbol) {
+                layout->symbol_at[i] = chain->symbol;
                 continue;
             }
-            if (of_frame)
-                frame_symbol = next;
+            if (chain)
+                chain->symbol = next;
             layout->symbol_at[i] = next;
             layout->symbol_order[next++] = i;
         }
@@ -201,15 +166,13 @@ static void link_parts(struct layout *layout)
             part->header.sh_info =
                 layout->symbol_at[object->groups[part->of].signature];
             break;
-        case PART_BYTES:
-        case PART_FRAMES:
-            if (part->of == 0)
-                break;
+        case PART_SECTION:
             part->header.sh_link = layout->section_at[section->link];
             part->header.sh_info = (section->flags & SHF_INFO_LINK)
                                        ? layout->section_at[section->info]
                                        : section->info;
             break;
+        case PART_BYTES:
         case PART_SYMBOLS:
         case PART_INDICES: break;
         }
@@ -266,10 +229,9 @@ bool layout_make(struct layout *layout, struct error *err)
     layout->parts = arena_new_array(layout->arena, struct part, most_parts(object));
     layout->section_at =
         arena_new_array(layout->arena, uint32_t, object->section_count);
-    layout->base = arena_new_array(layout->arena, uint32_t, object->section_count);
+    layout_join(layout);
     layout->part_count = 1;
     add_groups(layout, names);
-    collect_frames(layout);
     add_sections(layout, names);
     number_symbols(layout);
     add_tables(layout, names);

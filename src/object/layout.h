@@ -23,14 +23,21 @@ struct strings {
 struct strings *strings_new(struct arena *arena);
 uint32_t strings_add(struct strings *strings, const char *text); /* its offset */
 
+/* Sections of the model that are one in the file; most chains have one link. */
+struct chain {
+    uint32_t first, last; /* section indices; `first` says name, type and flags */
+    uint32_t symbol;      /* ELF number of its section symbol; 0: none so far */
+    uint64_t size, align, reloc_count;
+};
+
 /* One ELF section of the file. Its header is complete once the file is laid out. */
 struct part {
     Elf64_Shdr header;
     enum {
-        PART_BYTES,  /* `bytes` (nothing for SHT_NOBITS) */
-        PART_FRAMES, /* the .eh_frame sections, joined */
-        PART_RELOCS, /* of section `of`, or of all frames if it is the first of them */
-        PART_GROUP,  /* group `of` */
+        PART_BYTES,   /* `bytes` */
+        PART_SECTION, /* the chain whose first section is `of` */
+        PART_RELOCS,  /* its relocations */
+        PART_GROUP,   /* group `of` */
         PART_SYMBOLS,
         PART_INDICES, /* SHT_SYMTAB_SHNDX */
     } kind;
@@ -43,21 +50,25 @@ struct layout {
     const struct object *object;
     struct part *parts; /* by ELF index */
     uint32_t part_count;
-    uint32_t
-        *section_at;  /* ELF index of every section; all joined frames have the same */
-    uint32_t *base;   /* where the section starts in its part: 0 unless it is joined */
-    uint32_t *frames; /* joined frames: section indices in the order of the part */
-    uint32_t frame_count;
-    uint32_t first_frame;   /* the one at whose place the part is, or 0 */
+
+    /* By section. */
+    struct chain **chains;
+    uint32_t *next;       /* in the chain; 0 at its end */
+    uint32_t *base;       /* offset in the file's section */
+    uint32_t *section_at; /* ELF index */
+
     uint32_t *symbol_at;    /* ELF number of every symbol */
     uint32_t *symbol_order; /* the other way round */
     uint32_t symbol_count;  /* ELF symbols, with the null symbol */
-    uint32_t local_count;   /* ELF symbols that are local, with the null symbol */
+    uint32_t local_count;   /* those that are local, with the null symbol */
     uint32_t symtab, indices, strtab, shstrtab; /* ELF indices */
     struct strings *names;                      /* .strtab */
     uint64_t section_headers;                   /* file offset */
     uint64_t size;                              /* of the file */
 };
+
+/* join.c: sets `chains`, `next` and `base`. */
+void layout_join(struct layout *layout);
 
 /* layout.c */
 bool layout_make(struct layout *layout, struct error *err);

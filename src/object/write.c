@@ -3,13 +3,6 @@
  * Writing an object: layout.c has said where everything goes; here the bytes are put.
  * No libelf: it writes to files only, and a deterministic image is easier to make by
  * hand than to coax out of it.
- *
- * All .eh_frame sections become one. The model keeps them apart (each belongs to a
- * unit), but linkers are used to one in an object: given several, GNU ld 2.40 with
- * --gc-sections keeps the code that any of their FDEs describes, used or not (measured;
- * lld 19 and mold 1.10 do not mind). The records are put end to end without padding,
- * since four zero bytes between them would be a terminator; nothing in the format needs
- * them aligned.
  */
 #include "layout.h"
 
@@ -54,13 +47,12 @@ static void put_file_header(const struct layout *layout, uint8_t *at)
     first->sh_link = names < SHN_LORESERVE ? 0 : names;
 }
 
-static void put_frames(const struct layout *layout, uint8_t *at)
+static void put_sections(const struct layout *layout, uint32_t first, uint8_t *at)
 {
-    for (uint32_t i = 0; i < layout->frame_count; i++) {
-        uint32_t index = layout->frames[i];
-        struct bytes data = layout->object->sections[index].data;
-        if (data.size)
-            memcpy(at + layout->base[index], data.at, data.size);
+    for (uint32_t i = first; i; i = layout->next[i]) {
+        const struct section *section = &layout->object->sections[i];
+        if (section->type != SHT_NOBITS && section->data.size)
+            memcpy(at + layout->base[i], section->data.at, section->data.size);
     }
 }
 
@@ -72,8 +64,9 @@ static uint64_t section_base(const struct layout *layout, const struct symbol *s
                : 0;
 }
 
-/* The relocations of one section. What refers to the section symbol of a joined frame
- * refers to the one that stands for all, and the place of this frame behind it. */
+/* The relocations of one section. What refers to the section symbol of a joined
+ * section refers to the one that stands for all, and the place of this section in it.
+ */
 static uint8_t *put_relocs(const struct layout *layout, uint32_t index, uint8_t *at)
 {
     const struct section *section = &layout->object->sections[index];
@@ -90,17 +83,6 @@ static uint8_t *put_relocs(const struct layout *layout, uint32_t index, uint8_t 
         at += sizeof(Elf64_Rela);
     }
     return at;
-}
-
-static void put_reloc_part(const struct layout *layout, const struct part *part,
-                           uint8_t *at)
-{
-    if (part->of != layout->first_frame) {
-        (void)put_relocs(layout, part->of, at);
-        return;
-    }
-    for (uint32_t i = 0; i < layout->frame_count; i++)
-        at = put_relocs(layout, layout->frames[i], at);
 }
 
 static void put_group(const struct layout *layout, const struct group *group,
@@ -170,11 +152,14 @@ static void put_part(const struct layout *layout, const struct part *part, uint8
 {
     switch (part->kind) {
     case PART_BYTES:
-        if (part->header.sh_type != SHT_NOBITS && part->bytes.size)
+        if (part->bytes.size)
             memcpy(at, part->bytes.at, part->bytes.size);
         break;
-    case PART_FRAMES: put_frames(layout, at); break;
-    case PART_RELOCS: put_reloc_part(layout, part, at); break;
+    case PART_SECTION: put_sections(layout, part->of, at); break;
+    case PART_RELOCS:
+        for (uint32_t i = part->of; i; i = layout->next[i])
+            at = put_relocs(layout, i, at);
+        break;
     case PART_GROUP: put_group(layout, &layout->object->groups[part->of], at); break;
     case PART_SYMBOLS: put_symbols(layout, at); break;
     case PART_INDICES: put_indices(layout, at); break;
