@@ -97,18 +97,18 @@ static void load_occurrences(struct finder *finder, const struct repeat *repeat)
 
 void candidate_price(const struct facts *facts, struct candidate *candidate)
 {
-    uint64_t covered = 0;
     candidate->saving = 0;
+    candidate->covered = 0;
     if (candidate->site_count < 2) {
         return;
     }
     for (uint32_t i = 0; i < candidate->site_count; i++) {
         const struct site *site = &candidate->sites[i];
         candidate->saving += cost_site(facts, &candidate->payload, site);
-        covered += facts_bytes(facts, site->insn, candidate->payload.length);
+        candidate->covered += facts_bytes(facts, site->insn, candidate->payload.length);
     }
     candidate->saving -= cost_helper(facts, &candidate->payload, &candidate->sites[0]);
-    candidate->merit = cost_merit(candidate->saving, covered);
+    candidate->merit = cost_merit(candidate->saving, candidate->covered);
 }
 
 /* The first `count` of finder->sites. */

@@ -140,7 +140,7 @@ struct candidates {
 void candidates_make(struct arena *arena, const struct facts *facts,
                      struct candidates *out);
 
-/* Fills saving and merit from the sites that are left. */
+/* Fills saving, covered and merit from the sites that are left. */
 void candidate_price(const struct facts *facts, struct candidate *candidate);
 
 #endif

@@ -8,8 +8,8 @@
  *
  * Taking one spoils others: some of their sites are gone. Instead of looking for them,
  * a candidate is priced again when its turn comes. If it is no longer the best, it goes
- * back into the heap at its new price. Prices only fall, so nothing better is
- * overlooked.
+ * back into the heap at its new price. Prices fall (but for a site that was hardly
+ * worth it), so nothing better is overlooked.
  */
 #include "outliner/choose.h"
 
