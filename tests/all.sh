@@ -14,4 +14,4 @@ cmake -S "$top" -B "$build" -DMO_TESTS=ON -DMO_WERROR=ON \
 cmake --build "$build" -j "$(nproc)"
 cd "$build"
 [ $# -gt 0 ] || set -- -LE long
-ctest --output-on-failure "$@"
+ctest -j "$(nproc)" --output-on-failure "$@"

@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Builds a fuzz target with clang under ASan and UBSan, makes seeds, runs it for a while.
+# Usage: run.sh BUILD-DIRECTORY SECONDS [object|unwind|link]...
+#
+# Seeds are small objects compiled from fixtures/programs for both machines, and what lies
+# in fixtures/malformed. What the fuzzer finds stays in BUILD-DIRECTORY/corpus-NAME and is
+# taken up again the next time; inputs that crash are left in BUILD-DIRECTORY/crash-*.
+# Exit status 77 without clang.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=$1
+seconds=$2
+shift 2
+[ $# -gt 0 ] || set -- object unwind link
+clang=$(command -v clang-19 || command -v clang) || exit 77
+mkdir -p "$build/seeds"
+build=$(cd "$build" && pwd)
+sanitize="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+
+build_library() {
+    cmake -S "$top" -B "$build/mo" -DMO_TESTS=OFF -DCMAKE_C_COMPILER="$clang" \
+        -DCMAKE_BUILD_TYPE=None \
+        -DCMAKE_C_FLAGS="$sanitize -fsanitize=fuzzer-no-link,address,undefined" >/dev/null
+    cmake --build "$build/mo" --target mo -j "$(nproc)" >/dev/null
+}
+
+build_target() {
+    # shellcheck disable=SC2086
+    "$clang" -std=c17 $sanitize -fsanitize=fuzzer,address,undefined -DMO_LIBFUZZER \
+        -D_POSIX_C_SOURCE=200809L -I"$top/include" -I"$top" "$here/fuzz_$1.c" \
+        "$build/mo/libmo.a" -lelf -ldwarf -lxxhash -lZydis -o "$build/fuzz_$1"
+}
+
+compile_seeds() {
+    [ -f "$build/seeds/.done" ] && return
+    for target in x86_64 aarch64; do
+        for source in "$top"/fixtures/programs/*.c; do
+            name=$(basename "$source" .c)
+            for level in "-Os" "-O1 -fPIC -ffunction-sections" "-O2 -fexceptions"; do
+                out="$build/seeds/$target-$name$(echo "$level" | tr -d ' ').o"
+                # shellcheck disable=SC2086
+                "$clang" --target="$target-linux-gnu" $level -w -c "$source" -o "$out" ||
+                    rm -f "$out"
+            done
+        done
+    done
+    : >"$build/seeds/.done"
+}
+
+# A seed of the unwind target: a byte that chooses the machine, then an .eh_frame.
+unwind_seeds() {
+    for object in "$build"/seeds/*.o; do
+        frames=$1/$(basename "$object" .o)
+        llvm-objcopy-19 --dump-section .eh_frame="$build/frames" "$object" /dev/null \
+            2>/dev/null || continue
+        case $object in
+        */aarch64*) choice='\001\003' ;;
+        *) choice='\000\002' ;;
+        esac
+        # shellcheck disable=SC2059
+        { printf "$choice" | head -c 1; cat "$build/frames"; } >"$frames-one"
+        # shellcheck disable=SC2059
+        { printf "$choice" | tail -c 1; cat "$build/frames"; } >"$frames-two"
+    done
+}
+
+seed() {
+    corpus=$build/corpus-$1
+    [ -d "$corpus" ] && return
+    mkdir -p "$corpus"
+    if [ "$1" = unwind ]; then
+        unwind_seeds "$corpus"
+        return
+    fi
+    cp "$build"/seeds/*.o "$corpus"
+    for file in "$top"/fixtures/malformed/*.o; do
+        cp "$file" "$corpus/malformed-$(basename "$file")"
+    done
+}
+
+build_library
+compile_seeds
+for name in "$@"; do
+    build_target "$name"
+    seed "$name"
+    echo "fuzz_$name: $seconds seconds"
+    # libFuzzer says much; the last lines hold the statistics or the report of a crash.
+    "$build/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
+        -max_len=32768 -artifact_prefix="$build/crash-$name-" -print_final_stats=1 \
+        "$build/corpus-$name" >"$build/$name.log" 2>&1 ||
+        { tail -n 60 "$build/$name.log"; exit 1; }
+    grep -E "^stat::number_of_executed|^stat::average|DONE" "$build/$name.log"
+done
