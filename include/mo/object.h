@@ -95,7 +95,7 @@ struct objects {
 /* --- read.c, check.c ------------------------------------------------------------------ */
 
 /* Reads one ET_REL image. `name` is used in messages. Everything in the result lives in
- * the arena, but section contents may point into `image`, which must live as long. The
+ * the arena, but contents and names may point into `image`, which must live as long. The
  * object has passed object_check(). Fails with a place for everything that is truncated,
  * overlapping, cyclic, of another machine, class or byte order, or no ELF object at all
  * (LLVM bitcode and slim GIMPLE objects are named as what they are, with what to do). */
@@ -161,7 +161,9 @@ const struct object *object_strip_debug(struct arena *arena, const struct object
 
 /* --- write.c -------------------------------------------------------------------------- */
 
-/* The bytes of an ET_REL file; equal objects give equal bytes. */
+/* The bytes of an ET_REL file; equal objects give equal bytes. Sections of the same name
+ * stay apart, but .eh_frame and (uncompressed, ungrouped) debug sections become one each:
+ * join.c says why. */
 MO_MUST_CHECK bool object_build(struct arena *arena, const struct object *object,
                                 struct bytes *out, struct error *err);
 

@@ -146,6 +146,29 @@ START_TEST(joined_frames)
 }
 END_TEST
 
+/* Debug sections are put together with their alignment; others stay apart. */
+START_TEST(joined_debug)
+{
+    struct sketch *a = sketch_new(arena, "a.o");
+    uint32_t first = sketch_section(a, ".debug_info", 0, "abcde", 5);
+    uint32_t data = sketch_section(a, ".data", SHF_ALLOC, "12345678", 8);
+    uint32_t other = sketch_section(a, ".data", SHF_ALLOC, "12345678", 8);
+    uint32_t second = sketch_section(a, ".debug_info", 0, "fghi", 4);
+    a->sections[second].align = 4;
+    sketch_symbol(a, "", STB_LOCAL, first, 0, 0);
+    uint32_t symbol = sketch_symbol(a, "", STB_LOCAL, second, 0, 0);
+    uint32_t label = sketch_symbol(a, "label", STB_LOCAL, second, 1, 0);
+    sketch_reloc(a, data, 0, symbol, R_X86_64_64, 3);
+    sketch_reloc(a, other, 0, label, R_X86_64_64, 0);
+    const struct object *b = write_and_read(&a->object);
+    ck_assert_uint_eq(b->section_count, 4);
+    ck_assert_uint_eq(b->sections[1].data.size, 12);
+    ck_assert_mem_eq(b->sections[1].data.at, "abcde\0\0\0fghi", 12);
+    ck_assert_int_eq(b->sections[2].relocs[0].addend, 11);
+    ck_assert_uint_eq(find_symbol(b, "label")->value, 9);
+}
+END_TEST
+
 START_TEST(queries)
 {
     struct sketch *a = sketch_new(arena, "a.o");
@@ -259,6 +282,7 @@ int main(void)
     tcase_add_test(tests, many_sections);
     tcase_add_test(tests, deterministic);
     tcase_add_test(tests, joined_frames);
+    tcase_add_test(tests, joined_debug);
     tcase_add_test(tests, queries);
     tcase_add_test(tests, malformed);
     tcase_add_test(tests, truncated);
