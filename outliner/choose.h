@@ -5,6 +5,7 @@
  *
  *   key.c         what an instruction is, apart from where it stands; why it must stay
  *   tokens.c      the program as one string
+ *   tails.c       what rows have to say at the end of a function
  *   facts.c       per instruction: row, function, what breaks a call
  *   forms.c       may this occurrence be a site, and in which form
  *   cost.c        what that is worth
@@ -44,6 +45,13 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
 /* Must not be parted from the next instruction. */
 bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
 
+/* --- tails.c --- */
+
+/* Rows of tails without the rules of settled registers, each made once. */
+struct tail_rows;
+struct tail_rows *tail_rows_new(struct arena *arena, const struct program *program);
+uint32_t tail_row(struct tail_rows *rows, uint32_t row, uint64_t settled);
+
 /* --- facts.c --- */
 
 /* Answers that are asked for every occurrence of every repeat. By instruction index. */
@@ -58,6 +66,8 @@ struct facts {
     const uint32_t *call_end; /* first instruction from here on that a called payload
                                  cannot hold; the block's end if there is none */
     const uint8_t *glued;     /* a bit each */
+    const uint8_t *private;   /* a bit for each function: its exits do not follow the ABI */
+    struct tail_rows *tail_rows;
     uint32_t veneer_live;     /* trait that forbids every form, or 0 */
 };
 
@@ -83,6 +93,7 @@ struct payload {
     bool indirect;    /* thunk: the last call goes through a register */
     uint64_t touched; /* registers read or written */
     uint64_t written;
+    uint64_t settled; /* tail: registers that hold the caller's values already */
     /* Bytes of the helper with SP as a call leaves it, and with the link register on
      * the stack, too; 0: some operand cannot be shifted that far. */
     uint32_t size, stack_size;
@@ -107,6 +118,10 @@ bool site_make(const struct facts *facts, const struct payload *payload, uint32_
 uint64_t site_key(const struct facts *facts, const struct payload *payload,
                   const struct site *site);
 
+/* The settled registers of a tail's site: none where exits are no exits. */
+uint64_t site_settled(const struct facts *facts, const struct payload *payload,
+                      const struct site *site);
+
 /* --- cost.c --- */
 
 /* Loaded bytes that a site saves, its share of the helper not counted. */
@@ -127,8 +142,9 @@ struct candidate {
     struct payload payload;
     struct site *sites; /* sorted by instruction */
     uint32_t site_count;
-    int64_t saving; /* bytes, all sites taken */
-    int64_t merit;  /* in the choice: the best one first; see cost.c */
+    int64_t saving;   /* bytes, all sites taken */
+    uint64_t covered; /* bytes of code that the sites replace */
+    int64_t merit;    /* in the choice: the best one first; see cost.c */
 };
 
 struct candidates {
