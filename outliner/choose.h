@@ -66,6 +66,7 @@ struct facts {
     const uint32_t *call_end; /* first instruction from here on that a called payload
                                  cannot hold; the block's end if there is none */
     const uint8_t *glued;     /* a bit each */
+    const uint8_t *link_stored; /* a bit each: see fill_link_stored() */
     const uint8_t *private;   /* a bit for each function: its exits do not follow the ABI */
     struct tail_rows *tail_rows;
     uint32_t veneer_live;     /* trait that forbids every form, or 0 */

@@ -118,9 +118,12 @@ uint32_t cost_body(const struct payload *payload, const struct site *site)
 
 /* Tails with the same row at their entry lie side by side: going on to the next is
  * going back. The first of them states all of its row; say that two share. */
-static uint32_t tail_entry(const struct facts *facts, const struct site *site)
+static uint32_t tail_entry(const struct facts *facts, const struct payload *payload,
+                           const struct site *site)
 {
-    const struct row *row = row_get(facts->program->rows, facts->row[site->insn]);
+    uint32_t entry = tail_row(facts->tail_rows, facts->row[site->insn],
+                              site_settled(facts, payload, site));
+    const struct row *row = row_get(facts->program->rows, entry);
     uint32_t whole = EH_ADVANCE + EH_CFA + EH_SAVE * row->rule_count;
     return EH_ADVANCE + EH_BACK + whole / 2;
 }
@@ -135,7 +138,7 @@ int64_t cost_helper(const struct facts *facts, const struct payload *payload,
     }
     uint32_t changes = changes_size(facts, site->insn, end);
     if (site->form == FORM_TAIL && facts->row[site->insn] != ROW_NONE) {
-        cost += tail_entry(facts, site) + changes;
+        cost += tail_entry(facts, payload, site) + changes;
     } else if (site_key(facts, payload, site) != 0) {
         cost += changes + EH_BACK;
     }

@@ -38,6 +38,35 @@ static void fill_call_ends(const struct program *program, uint32_t *call_end)
     }
 }
 
+/* The link register has been stored in the frame earlier in the block, and its row does
+ * not say so yet: compilers that describe calls only (Clang for AArch64) state a whole
+ * prologue at its end. Such a row is no witness of where the return address is. */
+static void fill_link_stored(const struct program *program, const uint32_t *row,
+                             uint8_t *stored)
+{
+    const struct target *target = program->target;
+    if (target->link_register >= 64) {
+        return;
+    }
+    uint64_t link = (uint64_t)1 << target->link_register;
+    for (uint32_t b = 0; b < program->block_count; b++) {
+        const struct block *block = &program->blocks[b];
+        bool is_stored = false;
+        for (uint32_t k = 0; k < block->insn_count; k++) {
+            uint32_t i = block->first_insn + k;
+            const struct insn *insn = &program->insns[i];
+            is_stored = is_stored && row[i] == row[i - 1];
+            if (is_stored) {
+                bit_set(stored, i);
+            }
+            bool stores = insn->flow == FLOW_NEXT && (insn->uses & link) != 0 &&
+                          (insn->traits & (INSN_SP_MEMORY | INSN_SP_ADJUST)) != 0 &&
+                          (insn->traits & INSN_SIGNS) == 0;
+            is_stored = (is_stored || stores) && (insn->defs & link) == 0;
+        }
+    }
+}
+
 static void fill_rows(const struct program *program, const struct function *function,
                       uint32_t *row)
 {
@@ -86,8 +115,16 @@ void facts_make(struct arena *arena, const struct program *program,
     uint32_t *row_end = arena_new_array(arena, uint32_t, count);
     uint32_t *call_end = arena_new_array(arena, uint32_t, count);
     uint8_t *glued = arena_alloc(arena, count / 8 + 1);
+    uint8_t *private = arena_alloc(arena, program->function_count / 8 + 1);
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        if (function_is_private(program, f)) {
+            bit_set(private, f);
+        }
+    }
     fill_functions(program, function, row, row_end);
     fill_call_ends(program, call_end);
+    uint8_t *link_stored = arena_alloc(arena, count / 8 + 1);
+    fill_link_stored(program, row, link_stored);
     for (uint32_t p = 0; p < tokens->count; p++) {
         if (tokens->insns[p] != NO_INDEX && tokens->glued[p] != 0) {
             bit_set(glued, tokens->insns[p]);
@@ -103,6 +140,9 @@ void facts_make(struct arena *arena, const struct program *program,
         .row_end = row_end,
         .call_end = call_end,
         .glued = glued,
+        .private = private,
+        .link_stored = link_stored,
+        .tail_rows = tail_rows_new(arena, program),
         .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
     };
 }

@@ -124,6 +124,7 @@ bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
     *out = (struct payload){.insn = insn, .length = length, .kind = kind};
     out->size = size_with_end(facts, out, size);
     if (kind == PAYLOAD_TAIL) {
+        out->settled = tail_settled(facts->program, insn, length);
         return true;
     }
     look_at_insns(facts, out);
@@ -290,7 +291,7 @@ static bool link_is_live(const struct facts *facts, uint32_t insn)
     if ((insn_of(facts, insn)->traits & INSN_LINK_LIVE) != 0) {
         return true;
     }
-    if (facts->row[insn] == ROW_NONE) {
+    if (facts->row[insn] == ROW_NONE || bit_get(facts->link_stored, insn)) {
         return false;
     }
     const struct row *row = row_get(facts->program->rows, facts->row[insn]);
@@ -310,12 +311,25 @@ static const struct cie *cie_of(const struct facts *facts, uint32_t insn)
     return &frames->cies[frames->fdes[function->fde].cie];
 }
 
-static uint64_t tail_key(const struct facts *facts, uint32_t insn, uint32_t length)
+uint64_t site_settled(const struct facts *facts, const struct payload *payload,
+                      const struct site *site)
 {
+    bool private = bit_get(facts->private, facts->function[site->insn]);
+    return site->form == FORM_TAIL && !private ? payload->settled : 0;
+}
+
+static uint64_t tail_key(const struct facts *facts, const struct payload *payload,
+                         const struct site *site)
+{
+    uint32_t insn = site->insn, end = insn + payload->length;
+    uint64_t settled = site_settled(facts, payload, site);
     const struct cie *cie = cie_of(facts, insn);
-    uint64_t key = mix(cie != NULL && cie->b_key, facts->row[insn]);
-    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
-        key = mix(mix(key, i - insn), facts->row[i]);
+    uint32_t row = tail_row(facts->tail_rows, facts->row[insn], settled);
+    uint64_t key = mix(mix(cie != NULL && cie->b_key, settled), row);
+    for (uint32_t i = facts->row_end[insn]; i < end; i = facts->row_end[i]) {
+        uint32_t next = tail_row(facts->tail_rows, facts->row[i], settled);
+        key = next == row ? key : mix(mix(key, i - insn), next);
+        row = next;
     }
     return key;
 }
@@ -324,7 +338,7 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
                   const struct site *site)
 {
     if (site->form == FORM_TAIL) {
-        return tail_key(facts, site->insn, payload->length);
+        return tail_key(facts, payload, site);
     }
     if (site->form == FORM_SAVE_STACK) {
         return payload->uses_sp; /* 1: it has slots in no case, see called_site() */

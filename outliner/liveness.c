@@ -47,6 +47,12 @@ static bool private_name(const char *name)
            strstr(name, ".__part.");
 }
 
+bool function_is_private(const struct program *program, uint32_t function)
+{
+    return program->code[program->functions[function].code].helpers ||
+           private_name(program_function_name(program, function));
+}
+
 static enum callee callee_at(const struct program *program, uint32_t code,
                              int64_t position)
 {
@@ -57,8 +63,7 @@ static enum callee callee_at(const struct program *program, uint32_t code,
         return CALLEE_PRIVATE;
     const struct function *function = &program->functions[number];
     bool entry = function->start == (uint32_t)position && function->symbol != NO_INDEX;
-    if (!entry || program->code[code].helpers ||
-        private_name(program_function_name(program, number)))
+    if (!entry || function_is_private(program, number))
         return CALLEE_PRIVATE;
     return CALLEE_LOCAL;
 }
@@ -109,7 +114,7 @@ void insn_effects(const struct program *program, uint32_t number, struct regset 
 
 /* A jump out of the function is a tail call when it goes to a function's entry. What
  * the callee reads is not trusted beyond that: only the veneer's registers are free. */
-static bool is_tail_call(const struct program *program, uint32_t number)
+bool insn_is_tail_call(const struct program *program, uint32_t number)
 {
     const struct insn *insn = &program->insns[number];
     if (insn->flow == FLOW_JUMP_INDIRECT)
@@ -133,7 +138,7 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
     if (insn->flow == FLOW_RETURN)
         return target->return_uses;
     struct regset all = REGSET_ALL;
-    if (is_tail_call(program, last))
+    if (insn_is_tail_call(program, last))
         all.regs &= ~target->veneer_registers;
     return all;
 }

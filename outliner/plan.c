@@ -206,7 +206,9 @@ static uint32_t entry_row_of(const struct facts *facts,
 {
     const struct program *program = facts->program;
     if (candidate->payload.kind == PAYLOAD_TAIL) {
-        return facts->row[candidate->sites[0].insn];
+        const struct site *first = &candidate->sites[0];
+        return tail_row(facts->tail_rows, facts->row[first->insn],
+                        site_settled(facts, &candidate->payload, first));
     }
     for (uint32_t i = 0; i < candidate->site_count; i++) {
         if (facts->row[candidate->sites[i].insn] != ROW_NONE) {
@@ -245,6 +247,7 @@ static struct entry entry_of(struct arena *stage, const struct facts *facts,
         .tail = candidate->payload.kind == PAYLOAD_TAIL,
         .thunk = candidate->payload.kind == PAYLOAD_THUNK,
         .entry_row = entry_row_of(facts, candidate),
+        .settled = site_settled(facts, &candidate->payload, &candidate->sites[0]),
         .body_size = cost_body(&candidate->payload, &candidate->sites[0]),
         .saving = candidate->saving,
     };

@@ -189,7 +189,7 @@ void rows_of_helper(struct arena *arena, const struct program *program,
         if (helper->entry_row == ROW_NONE)
             rows[i] = ROW_NONE;
         else if (helper->tail)
-            rows[i] = inside.now;
+            rows[i] = row_without(arena, program, inside.now, helper->settled);
         else
             rows[i] = called_row(arena, program, &inside);
         if (insn->traits & INSN_SP_ADJUST)

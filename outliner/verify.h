@@ -108,6 +108,8 @@ bool meanings_agree(struct verify *verify, const struct meaning *before,
  * complete. */
 bool positions_agree(const struct verify *verify, struct spot before,
                      struct spot after);
+/* Index of the first pair of `ends` that is not before an old offset. */
+uint32_t first_end(const struct section_map *map, uint32_t before);
 bool verify_pending(struct verify *verify, struct error *err);
 
 /* --- verify_insn.c: one instruction --- */
@@ -181,6 +183,7 @@ struct entered {
     uint32_t row;           /* the row of `before` at the payload's first instruction */
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
+    bool link_stored;       /* walk.link_stored, when it was entered */
     struct spot resume;     /* behind the call or jump */
 };
 
@@ -200,6 +203,9 @@ struct walk {
     bool below_sp;     /* that code touches memory below SP */
     uint64_t written;  /* registers that it writes anywhere */
     uint32_t last_row; /* of `before`, at the instruction taken last */
+    /* `before` has just stored the link register in its frame, and no row says so yet: a
+     * compiler that describes calls only states a prologue at its end. */
+    bool link_stored;
 };
 #define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
 #define walk_fail(walk, err, ...)                                                      \

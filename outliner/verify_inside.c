@@ -92,6 +92,55 @@ bool walk_link_is_return(const struct walk *walk)
     return false;
 }
 
+/* The registers that hold the caller's values from the next instruction of `before` on
+ * until its function ends, because the ABI wants them there at the exit and nothing
+ * writes them before. None when it does not leave in a straight line. */
+static uint64_t settled_registers(const struct walk *walk)
+{
+    const struct target *target = walk->verify->target;
+    uint64_t kept = target->callee_saved.regs;
+    if (target->link_register < 64)
+        kept |= (uint64_t)1 << target->link_register;
+    struct view view;
+    for (struct spot at = walk->before; at.offset < walk->end;
+         at.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->before, at, &view))
+            return 0;
+        kept &= ~view.insn.defs;
+        if (view.insn.flow == FLOW_RETURN || view.insn.flow == FLOW_JUMP ||
+            view.insn.flow == FLOW_JUMP_INDIRECT)
+            return kept;
+        if (view.insn.flow == FLOW_BRANCH || view.insn.flow == FLOW_STOP)
+            return 0;
+    }
+    return 0;
+}
+
+/* `before` without those rules of settled registers that `after` leaves out. */
+static uint32_t row_at_exit(const struct walk *walk, uint32_t before, uint32_t after,
+                            struct keeping keeping)
+{
+    if (before == after || before >= ROW_UNREAD || after >= ROW_UNREAD)
+        return before;
+    const struct verify *verify = walk->verify;
+    const struct row *weak = row_get(verify->rows, after);
+    struct row copy = *row_get(verify->rows, before);
+    uint64_t settled = settled_registers(walk);
+    struct rule *rules = arena_new_array(verify->arena, struct rule, copy.rule_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < copy.rule_count; i++) {
+        uint32_t column = copy.rules[i].column;
+        bool kept_here =
+            keeping.save != SAVE_NONE && column == verify->target->dwarf_return_column;
+        if (row_rule(weak, column) || kept_here ||
+            !has_register(settled, verify->target->register_of_dwarf(column)))
+            rules[count++] = copy.rules[i];
+    }
+    copy.rules = rules;
+    copy.rule_count = count;
+    return row_intern(verify->rows, &copy);
+}
+
 /* The row at the next instruction of the output is what it must be. A helper that has
  * been called has a frame of its own; code without unwind data does not care which. */
 bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err)
@@ -108,6 +157,8 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     }
     if (walk->before.offset >= walk->end)
         return true;
+    if (walk->depth > 0)
+        before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))
         return walk_fail(walk, err, "wrong unwind row");
     return walk->depth == 0 || same_kind_of_frame(walk, old, new) ||
@@ -230,8 +281,20 @@ bool walk_check(struct walk *walk, const struct view *before, bool thunk,
     return !walk_open_call(walk) || check_called(walk, before, err);
 }
 
+/* In a straight line from the store on, while the row stays the same. */
+static bool is_link_stored(const struct walk *walk, const struct view *before)
+{
+    uint8_t link = walk->verify->target->link_register;
+    bool in_frame = before->insn.traits & (INSN_SP_MEMORY | INSN_SP_ADJUST);
+    bool stores = has_register(before->insn.uses, link) && in_frame &&
+                  !(before->insn.traits & INSN_SIGNS);
+    return (stores || (walk->link_stored && walk->last_row == row_before(walk))) &&
+           before->insn.flow == FLOW_NEXT && !has_register(before->insn.defs, link);
+}
+
 void walk_note(struct walk *walk, const struct view *before, const struct view *after)
 {
+    walk->link_stored = is_link_stored(walk, before);
     walk->last_row = row_before(walk);
     walk->is_glued = is_first_half(walk->verify, before);
     walk->glued = after->at;

@@ -61,6 +61,7 @@ static bool enter(struct walk *walk, struct entered entered, struct spot target,
                   struct error *err)
 {
     entered.row = row_of_spot(&walk->verify->before, walk->before, NULL);
+    entered.link_stored = walk->link_stored && entered.row == walk->last_row;
     if (!check_entry(walk, &entered, err))
         return false;
     walk->entered[walk->depth++] = entered;
@@ -173,9 +174,11 @@ static bool check_link(struct walk *walk, const struct entered *entered,
         walk_open_call(walk))
         return true;
     bool behind = walk->before.offset >= walk->end;
-    if (row_keeps_link(verify, entered->row) ||
-        (!behind && row_keeps_link(verify, row_of_spot(&walk->verify->before,
-                                                       walk->before, NULL))))
+    uint32_t now =
+        behind ? entered->row : row_of_spot(&verify->before, walk->before, NULL);
+    bool late =
+        entered->link_stored && (now == entered->row || !row_keeps_link(verify, now));
+    if (!late && (row_keeps_link(verify, entered->row) || row_keeps_link(verify, now)))
         return walk_fail(walk, err, "the call to a helper loses the return address");
     return true;
 }

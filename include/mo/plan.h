@@ -34,6 +34,7 @@ struct helper {
     bool thunk;      /* its sites are FORM_THUNK */
     uint32_t entry_row; /* rows at the payload's instructions start from it (tail), or the
                            plain row (all others); ROW_NONE: it needs no FDE */
+    uint64_t settled;   /* tail: registers whose rules its rows leave out, see tails.c */
     uint32_t body_size; /* bytes of the helper */
     int64_t saving;     /* estimated loaded bytes */
     uint64_t hash;      /* of the body, for its name */
@@ -53,6 +54,15 @@ struct plan_options {
     int64_t minimum_saving; /* per helper, loaded bytes; at least 1 */
     bool no_veneers;        /* the user promises that no veneer will be needed */
 };
+
+/* --- tails.c: what an unwinder has to be told at the end of a function ------------------- */
+
+/* Registers that hold the caller's values all along these instructions, which end in an
+ * exit of their function; 0 when that is not certain. */
+uint64_t tail_settled(const struct program *program, uint32_t insn, uint32_t length);
+/* The number of a row without the rules of these registers. */
+uint32_t row_without(struct arena *arena, const struct program *program, uint32_t row,
+                     uint64_t settled);
 
 /* --- tokens.c ----------------------------------------------------------------------------
  * The program as one string: equal numbers are interchangeable instructions. */

@@ -157,6 +157,11 @@ struct referent program_referent(const struct object *object, const struct reloc
 void insn_effects(const struct program *program, uint32_t insn, struct regset *uses,
                   struct regset *kills);
 
+/* A jump that leaves the function for the entry of another one, as a call by the ABI would. */
+bool insn_is_tail_call(const struct program *program, uint32_t insn);
+/* The function follows conventions of its own: an outlined one, a cold part. */
+bool function_is_private(const struct program *program, uint32_t function);
+
 /* Registers and flags live before instruction `insn` of its block, by walking back from
  * the block's end; REGSET_ALL when that is more than `limit` instructions away. */
 struct regset program_live_before(const struct program *program, uint32_t insn,
