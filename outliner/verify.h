@@ -203,8 +203,8 @@ struct walk {
     bool below_sp;     /* that code touches memory below SP */
     uint64_t written;  /* registers that it writes anywhere */
     uint32_t last_row; /* of `before`, at the instruction taken last */
-    /* `before` has just stored the link register in its frame, and no row says so yet: a
-     * compiler that describes calls only states a prologue at its end. */
+    /* `before` has just stored the link register in its frame, and no row says so yet:
+     * a compiler that describes calls only states a prologue at its end. */
     bool link_stored;
 };
 #define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})

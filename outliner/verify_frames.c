@@ -138,6 +138,22 @@ static const struct fde *fde_there(const struct verify *verify, struct spot spot
     return fde;
 }
 
+/* Where an entry ends matters little, since rows are compared at every instruction; but
+ * it should be the end of what it was the end of. One that ended in padding may end
+ * anywhere there. */
+static bool ends_alike(const struct verify *verify, struct spot before,
+                       struct spot after)
+{
+    const struct section_map *map = &verify->maps[before.object][before.section];
+    if (map->identity || before.offset > map->size)
+        return true;
+    uint32_t end = first_end(map, before.offset);
+    bool known =
+        map->starts[before.offset] != NO_INDEX ||
+        (end < map->ends.count && map->ends.items[end].before == before.offset);
+    return !known || positions_agree(verify, before, after);
+}
+
 static bool check_fde(struct verify *verify, uint32_t object, const struct fde *fde,
                       struct error *err)
 {
@@ -153,6 +169,10 @@ static bool check_fde(struct verify *verify, uint32_t object, const struct fde *
         return verify_fail(verify, old, new, err, "no unwind entry starts there now");
     if (map->identity && !changes_agree(fde, other))
         return verify_fail(verify, old, new, err, "its unwind rows differ");
+    old.offset += fde->length;
+    new.offset += other->length;
+    if (!ends_alike(verify, old, new))
+        return verify_fail(verify, old, new, err, "an unwind entry ends elsewhere");
     return fdes_agree(verify, object, fde, other, err);
 }
 
@@ -164,10 +184,14 @@ static bool check_helper_fdes(struct verify *verify, uint32_t object, struct err
         if (fde->code_section == NO_INDEX ||
             !is_helper_section(verify, object, fde->code_section))
             continue;
-        if (fde->has_lsda || frames->cies[fde->cie].has_personality) {
+        const struct section *code =
+            &verify->after.objects->items[object]->sections[fde->code_section];
+        if ((uint64_t)fde->start + fde->length > code->data.size || fde->has_lsda ||
+            frames->cies[fde->cie].has_personality) {
             struct place place = object_place(verify->after.objects->items[object],
                                               fde->code_section, fde->start);
-            return fail(err, &place, "internal error: a helper has a personality");
+            return fail(err, &place,
+                        "internal error: a helper has a personality, or no end");
         }
     }
     return true;

@@ -92,6 +92,17 @@ bool walk_link_is_return(const struct walk *walk)
     return false;
 }
 
+/* A jump to another place of its own function. */
+static bool stays_inside(const struct walk *walk, const struct view *view)
+{
+    struct spot target;
+    return view->insn.flow == FLOW_JUMP &&
+           view_target(walk->verify, &walk->verify->before, view, &target) &&
+           target.object == walk->before.object &&
+           target.section == walk->before.section &&
+           target.offset >= walk->function_start && target.offset < walk->end;
+}
+
 /* The registers that hold the caller's values from the next instruction of `before` on
  * until its function ends, because the ABI wants them there at the exit and nothing
  * writes them before. None when it does not leave in a straight line. */
@@ -107,6 +118,8 @@ static uint64_t settled_registers(const struct walk *walk)
         if (!view_at(walk->verify, &walk->verify->before, at, &view))
             return 0;
         kept &= ~view.insn.defs;
+        if (stays_inside(walk, &view))
+            return 0;
         if (view.insn.flow == FLOW_RETURN || view.insn.flow == FLOW_JUMP ||
             view.insn.flow == FLOW_JUMP_INDIRECT)
             return kept;

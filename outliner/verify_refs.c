@@ -130,7 +130,7 @@ static const struct section_map *map_of(const struct verify *verify, struct spot
     return &verify->maps[before.object][before.section];
 }
 
-static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t after)
+uint32_t first_end(const struct section_map *map, uint32_t before)
 {
     uint32_t low = 0, high = map->ends.count;
     while (low < high) {
@@ -140,30 +140,40 @@ static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t 
         else
             high = middle;
     }
-    for (; low < map->ends.count && map->ends.items[low].before == before; low++)
-        if (map->ends.items[low].after == after)
+    return low;
+}
+
+static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t after)
+{
+    uint32_t i = first_end(map, before);
+    for (; i < map->ends.count && map->ends.items[i].before == before; i++)
+        if (map->ends.items[i].after == after)
             return true;
     return false;
 }
 
-enum { LONGEST_INSN = 15 }; /* bytes */
-
 /* A position inside of an instruction that kept its length: `je 1f; lock; 1: cmpxchg`
  * jumps over a prefix. The function is sealed then, so the instruction kept its bytes,
  * too. */
-static bool inside_agrees(const struct section_map *map, uint32_t before,
-                          uint32_t after)
+static bool inside_agrees(const struct verify *verify, struct spot before,
+                          struct spot after)
 {
-    uint32_t start = before, end = before + 1;
-    while (start > 0 && before - start < LONGEST_INSN && map->starts[start] == NO_INDEX)
-        start--;
-    while (end < map->size && end - before < LONGEST_INSN &&
-           map->starts[end] == NO_INDEX)
-        end++;
-    return start < before && end <= map->size && map->starts[start] != NO_INDEX &&
-           map->starts[end] != NO_INDEX &&
-           map->starts[end] - map->starts[start] == end - start &&
-           after - map->starts[start] == before - start;
+    enum { LONGEST_INSN = 15 }; /* bytes */
+    const struct section_map *map = map_of(verify, before);
+    uint32_t back = 1;
+    while (back < before.offset && back < LONGEST_INSN &&
+           map->starts[before.offset - back] == NO_INDEX)
+        back++;
+    if (back > before.offset || back > after.offset)
+        return false;
+    before.offset -= back;
+    after.offset -= back;
+    struct view old, new;
+    return map->starts[before.offset] == after.offset &&
+           view_at(verify, &verify->before, before, &old) &&
+           view_at(verify, &verify->after, after, &new) && old.insn.length > back &&
+           old.insn.length ==
+               new.insn.length &&memcmp(old.bytes, new.bytes, old.insn.length) == 0;
 }
 
 bool positions_agree(const struct verify *verify, struct spot before, struct spot after)
@@ -178,7 +188,7 @@ bool positions_agree(const struct verify *verify, struct spot before, struct spo
         return false;
     return map->starts[before.offset] == after.offset ||
            ends_agree(map, before.offset, after.offset) ||
-           inside_agrees(map, before.offset, after.offset);
+           inside_agrees(verify, before, after);
 }
 
 static bool judge(const struct verify *verify, const struct pending *pending,
