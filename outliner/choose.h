@@ -4,9 +4,11 @@
  * order in which they are walked through:
  *
  *   key.c         what an instruction is, apart from where it stands; why it must stay
+ *   key_referents.c  … and what its fields refer to
  *   tokens.c      the program as one string
  *   tails.c       what rows have to say at the end of a function
  *   facts.c       per instruction: row, function, what breaks a call
+ *   form_rows.c   what unwind rows have against it
  *   forms.c       may this occurrence be a site, and in which form
  *   cost.c        what that is worth
  *   candidates.c  repeats -> payloads with sites, priced
@@ -28,6 +30,18 @@ static inline bool bit_get(const uint8_t *bits, uint32_t at)
 static inline void bit_set(uint8_t *bits, uint32_t at)
 {
     bits[at / 8] = (uint8_t)(bits[at / 8] | 1u << (at % 8));
+}
+
+static inline bool has_register(uint64_t regs, uint8_t reg)
+{
+    return reg < 64 && (regs >> reg & 1) != 0;
+}
+
+/* Grows a hash by a value. */
+static inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
 }
 
 /* --- key.c --- */
@@ -60,16 +74,17 @@ struct facts {
     const struct tokens *tokens;
     const struct plan_options *options;
     const uint32_t *function;
-    const uint32_t *row;      /* number in the row_table, or ROW_NONE */
-    const uint32_t *row_end;  /* first instruction behind it of the same function with
-                                 another row; the function's end if there is none */
-    const uint32_t *call_end; /* first instruction from here on that a called payload
-                                 cannot hold; the block's end if there is none */
-    const uint8_t *glued;     /* a bit each */
+    const uint32_t *row;        /* number in the row_table, or ROW_NONE */
+    const uint32_t *row_end;    /* first instruction behind it of the same function with
+                                   another row; the function's end if there is none */
+    const uint32_t *call_end;   /* first instruction from here on that a called payload
+                                   cannot hold; the block's end if there is none */
+    const uint8_t *glued;       /* a bit each */
     const uint8_t *link_stored; /* a bit each: see fill_link_stored() */
-    const uint8_t *private;   /* a bit for each function: its exits do not follow the ABI */
+    const uint8_t
+        *private; /* a bit for each function: its exits do not follow the ABI */
     struct tail_rows *tail_rows;
-    uint32_t veneer_live;     /* trait that forbids every form, or 0 */
+    uint32_t veneer_live; /* trait that forbids every form, or 0 */
 };
 
 void facts_make(struct arena *arena, const struct program *program,
@@ -122,6 +137,19 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
 /* The settled registers of a tail's site: none where exits are no exits. */
 uint64_t site_settled(const struct facts *facts, const struct payload *payload,
                       const struct site *site);
+
+/* --- form_rows.c --- */
+
+/* Unwinding finds the same frames if the payload becomes a called helper here. */
+bool rows_allow_call(const struct facts *facts, const struct payload *payload,
+                     uint32_t insn);
+
+/* What the helper's rows say when they are made from this site: equal keys, equal rows.
+ */
+uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length);
+
+/* The return address is in the link register before this instruction. */
+bool link_is_live(const struct facts *facts, uint32_t insn);
 
 /* --- cost.c --- */
 

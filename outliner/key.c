@@ -15,203 +15,11 @@
  *
  * A branch that the assembler resolved is described as the relocation that a helper
  * will need for it, so that `bl f` is the same with and without one.
- *
- * Contents are no referent for half a reference. `adrp` and `add :lo12:` must mean the
- * same copy of a string, and whether the linker merges two copies is its business; so
- * the halves are compared by contents only where they stand side by side and the second
- * overwrites what the first made, and such a pair is glued: no payload has just one
- * half.
  */
-#include "outliner/choose.h"
+#include "outliner/key.h"
 
 #include <elf.h>
 #include <string.h>
-
-struct view {
-    const struct program *program;
-    const struct object *object;
-    const struct section *section;
-    uint32_t code; /* code index */
-    const struct insn *insn;
-    uint32_t index; /* instruction index */
-};
-
-static struct view view_of(const struct program *program, uint32_t code, uint32_t insn)
-{
-    return (struct view){
-        .program = program,
-        .object = program_object(program, code),
-        .section = program_section(program, code),
-        .code = code,
-        .insn = &program->insns[insn],
-        .index = insn,
-    };
-}
-
-static const uint8_t *bytes_of(const struct view *view)
-{
-    return view->section->data.at + view->insn->offset;
-}
-
-/* --- referents --- */
-
-static uint32_t bits_of(uint64_t mask)
-{
-    uint32_t count = 0;
-    for (; mask != 0; mask &= mask - 1) {
-        count++;
-    }
-    return count;
-}
-
-static struct referent referent_of(const struct view *view, const struct reloc *reloc)
-{
-    const struct target *target = view->program->target;
-    const struct reloc_kind *kind = target->reloc_kind(reloc->type);
-    bool biased = kind->kind == RELOC_PC || kind->kind == RELOC_CALL;
-    uint8_t bias = biased ? target->reloc_bias(view->insn, reloc->offset) : 0;
-    return program_referent(view->object, reloc, bias);
-}
-
-/* Positions in code move, so a helper may refer only to those that have a name of their
- * own: starts of functions. Frozen sections keep every position. */
-static bool stays_found(const struct view *view, uint32_t section, int64_t offset)
-{
-    const struct program *program = view->program;
-    uint32_t object = program->code[view->code].object;
-    uint32_t code = program_code_of(program, object, section);
-    if (code == NO_INDEX || program->code[code].refusal != REFUSAL_NONE) {
-        return true;
-    }
-    if (offset < 0 || offset > UINT32_MAX) {
-        return false;
-    }
-    uint32_t function = program_function_at(program, code, (uint32_t)offset);
-    return function != NO_INDEX && program->functions[function].start == offset;
-}
-
-static bool is_mergeable(const struct section *section)
-{
-    /* Addresses may be mergeable, too, but their bytes are in the relocations. */
-    return (section->flags & SHF_MERGE) != 0 && section->data.at != NULL &&
-           section->reloc_count == 0;
-}
-
-static bool string_starts_at(const struct section *section, int64_t offset,
-                             uint64_t unit)
-{
-    static const uint8_t zeros[8];
-    return (uint64_t)offset % unit == 0 && unit <= sizeof zeros &&
-           (offset == 0 ||
-            memcmp(section->data.at + (uint64_t)offset - unit, zeros, unit) == 0);
-}
-
-/* The mergeable contents that start at an offset, terminator included; size 0 if there
- * are none. In the middle of a string there are none: code that walks to the end of
- * "abc" compares with the address of its NUL, and another empty string will not do. */
-static struct bytes contents_at(const struct section *section, int64_t offset)
-{
-    uint64_t size = section->data.size;
-    uint64_t unit = section->entry_size != 0 ? section->entry_size : 1;
-    if (offset < 0 || (uint64_t)offset >= size || unit > size - (uint64_t)offset) {
-        return (struct bytes){0};
-    }
-    const uint8_t *at = section->data.at + offset;
-    if ((section->flags & SHF_STRINGS) != 0 &&
-        !string_starts_at(section, offset, unit)) {
-        return (struct bytes){0};
-    }
-    if ((section->flags & SHF_STRINGS) == 0) {
-        bool whole = (uint64_t)offset % unit == 0;
-        return whole ? (struct bytes){at, unit} : (struct bytes){0};
-    }
-    uint64_t left = size - (uint64_t)offset;
-    for (uint64_t end = 0; unit <= left - end; end += unit) {
-        uint64_t zeros = 0;
-        while (zeros < unit && at[end + zeros] == 0) {
-            zeros++;
-        }
-        if (zeros == unit) {
-            return (struct bytes){at, end + unit};
-        }
-    }
-    return (struct bytes){0};
-}
-
-static bool is_local(const struct object *object, const struct reloc *reloc)
-{
-    return reloc->symbol != 0 && symbol_is_local(&object->symbols[reloc->symbol]);
-}
-
-/* (program_relocs() would look for the section again.) */
-static uint32_t relocs_of(const struct view *view, uint32_t *first)
-{
-    const struct section *section = view->section;
-    uint64_t end = (uint64_t)view->insn->offset + view->insn->length;
-    uint32_t count = 0;
-    *first = 0;
-    if ((view->insn->traits & INSN_RELOCATED) != 0) {
-        *first = section_reloc_at(section, view->insn->offset);
-        while (*first + count < section->reloc_count &&
-               section->relocs[*first + count].offset < end) {
-            count++;
-        }
-    }
-    return count;
-}
-
-static const struct reloc *only_reloc(const struct view *view)
-{
-    uint32_t first;
-    return relocs_of(view, &first) == 1 ? &view->section->relocs[first] : NULL;
-}
-
-/* The instruction makes the page of a mergeable thing and the next one, which
- * overwrites the same register, adds the rest: together they refer to the contents. */
-static bool is_contents_pair(const struct program *program, uint32_t code,
-                             uint32_t insn)
-{
-    struct view page = view_of(program, code, insn);
-    struct view low = view_of(program, code, insn + 1);
-    const struct reloc *page_reloc = only_reloc(&page);
-    const struct reloc *low_reloc = only_reloc(&low);
-    if (page_reloc == NULL || low_reloc == NULL || page.insn->defs == 0 ||
-        page.insn->defs != low.insn->defs || page_reloc->symbol != low_reloc->symbol ||
-        page_reloc->addend != low_reloc->addend || !is_local(page.object, page_reloc)) {
-        return false;
-    }
-    const struct reloc_kind *first = program->target->reloc_kind(page_reloc->type);
-    const struct reloc_kind *second = program->target->reloc_kind(low_reloc->type);
-    if (first == NULL || second == NULL || first->kind != RELOC_PAGE ||
-        second->kind != RELOC_ABSOLUTE) {
-        return false;
-    }
-    struct referent referent = program_referent(page.object, page_reloc, 0);
-    return referent.local && is_mergeable(&page.object->sections[referent.section]) &&
-           contents_at(&page.object->sections[referent.section], referent.offset).size >
-               0;
-}
-
-static bool is_pair_head(const struct program *program, uint32_t code, uint32_t insn)
-{
-    return insn + 1 < program->insn_count &&
-           (program->insns[insn + 1].traits & INSN_LEADER) == 0 &&
-           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
-           is_contents_pair(program, code, insn);
-}
-
-static bool is_pair_tail(const struct program *program, uint32_t code, uint32_t insn)
-{
-    return insn > 0 && (program->insns[insn].traits & INSN_LEADER) == 0 &&
-           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
-           is_contents_pair(program, code, insn - 1);
-}
-
-bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn)
-{
-    return (program->insns[insn].traits & INSN_GLUED) != 0 ||
-           is_pair_head(program, code, insn);
-}
 
 /* --- reasons to stay --- */
 
@@ -233,20 +41,21 @@ static enum refusal refuse_reloc(const struct view *view, const struct reloc *re
     }
     /* Fields of 21 bits and less (adr, literal loads) may not reach from a helper; adrp
      * has 21, too, but counts pages. */
-    uint32_t bits = bits_of(kind->mask);
+    uint32_t bits = mask_bits(kind->mask);
     if ((kind->kind == RELOC_PC && bits < 26) ||
         ((view->insn->traits & INSN_PC_RELATIVE) != 0 && bits < 21)) {
         return REFUSAL_INSN_RELOC;
     }
-    struct referent referent = referent_of(view, reloc);
+    struct referent referent = view_referent(view, reloc);
     if (!referent.local) {
         return REFUSAL_NONE;
     }
     if (view->object->sections[referent.section].group != NO_INDEX) {
         return REFUSAL_INSN_RELOC; /* gone when the linker drops this copy */
     }
-    return stays_found(view, referent.section, referent.offset) ? REFUSAL_NONE
-                                                                : REFUSAL_INSN_LOCAL;
+    return view_stays_found(view, referent.section, referent.offset)
+               ? REFUSAL_NONE
+               : REFUSAL_INSN_LOCAL;
 }
 
 /* Some relocation accounts for the PC-relative field. */
@@ -262,13 +71,13 @@ static enum refusal refuse_resolved(const struct view *view)
     const struct insn *insn = view->insn;
     struct code_bytes code;
     if (insn->target == NO_INDEX ||
-        !stays_found(view, program->code[view->code].section, insn->target)) {
+        !view_stays_found(view, program->code[view->code].section, insn->target)) {
         return REFUSAL_INSN_LOCAL;
     }
     bool grouped = view->section->group != NO_INDEX;
     bool other_relocs = (insn->traits & INSN_RELOCATED) != 0;
     if (grouped || other_relocs ||
-        !program->target->relocatable(bytes_of(view), insn->length, &code)) {
+        !program->target->relocatable(view_bytes(view), insn->length, &code)) {
         return REFUSAL_INSN_RELOC;
     }
     return REFUSAL_NONE;
@@ -301,7 +110,7 @@ static enum refusal refuse(const struct view *view)
         return REFUSAL_INSN_LOCAL;
     }
     uint32_t first;
-    uint32_t count = relocs_of(view, &first);
+    uint32_t count = view_relocs(view, &first);
     bool explained = (traits & INSN_PC_RELATIVE) == 0;
     for (uint32_t i = first; i < first + count; i++) {
         const struct reloc *reloc = &view->section->relocs[i];
@@ -345,16 +154,16 @@ static bool put_contents(const struct view *view, const struct reloc *reloc,
      * lies behind them; only the section's symbol means what lies there. */
     bool direct =
         symbol->type == STT_SECTION || (int64_t)symbol->value == referent->offset;
-    if (!is_mergeable(section) || !direct) {
+    if (!section_is_mergeable(section) || !direct) {
         return false;
     }
     const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
     bool whole = (kind->kind == RELOC_PC || kind->kind == RELOC_ABSOLUTE) &&
-                 bits_of(kind->mask) >= 32;
-    struct bytes contents = contents_at(section, referent->offset);
+                 mask_bits(kind->mask) >= 32;
+    struct bytes contents = section_contents(section, referent->offset);
     if (contents.size == 0 ||
-        !(whole || is_pair_head(view->program, view->code, view->index) ||
-          is_pair_tail(view->program, view->code, view->index))) {
+        !(whole || insn_heads_pair(view->program, view->code, view->index) ||
+          insn_ends_pair(view->program, view->code, view->index))) {
         return false;
     }
     buffer_u8(key, 'c');
@@ -370,7 +179,7 @@ static void put_referent(const struct view *view, const struct reloc *reloc,
                          enum key_mode mode, struct buffer *key)
 {
     const struct symbol *symbol = &view->object->symbols[reloc->symbol];
-    struct referent referent = referent_of(view, reloc);
+    struct referent referent = view_referent(view, reloc);
     if (referent.local) {
         if (!put_contents(view, reloc, &referent, key)) {
             put_place(view, referent.section, referent.offset, mode, key);
@@ -378,7 +187,7 @@ static void put_referent(const struct view *view, const struct reloc *reloc,
         }
         return;
     }
-    bool local = is_local(view->object, reloc); /* absolute, usually */
+    bool local = reloc_is_local(view->object, reloc); /* absolute, usually */
     buffer_u8(key, local ? 'l' : 'g');
     if (local && mode == KEY_EXACT) {
         buffer_u32(key, view->program->code[view->code].object);
@@ -392,7 +201,7 @@ static void put_relocs(const struct view *view, struct code_bytes *code,
                        enum key_mode mode, struct buffer *key)
 {
     uint32_t first;
-    uint32_t count = relocs_of(view, &first);
+    uint32_t count = view_relocs(view, &first);
     for (uint32_t i = first; i < first + count; i++) {
         const struct reloc *reloc = &view->section->relocs[i];
         const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
@@ -424,7 +233,7 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
         return refusal;
     }
     const struct target *target = program->target;
-    const uint8_t *bytes = bytes_of(&view);
+    const uint8_t *bytes = view_bytes(&view);
     uint8_t length = view.insn->length;
     bool relocated = (view.insn->traits & INSN_RELOCATED) != 0;
     bool resolved = !relocated && (view.insn->traits & INSN_PC_RELATIVE) != 0;
