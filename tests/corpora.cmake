@@ -38,6 +38,15 @@ if(MO_CORPORA)
   endforeach()
 endif()
 
+# --- outlining all of it: verified, built and read back, nothing written --------------------
+
+if(MO_CORPORA)
+  foreach(arch amd64 arm64)
+    add_corpora_test(outline_${arch} run mo-link --outline --reruns=2 --dry-run -R -o all/
+      ${${arch}_ARCHIVES})
+  endforeach()
+endif()
+
 # --- oracles --------------------------------------------------------------------------------
 
 # The processor itself judges the x86-64 decoder's register sets (exit 77: it cannot).

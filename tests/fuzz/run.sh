@@ -6,7 +6,8 @@
 # Seeds are small objects compiled from fixtures/programs for both machines, and what lies
 # in fixtures/malformed. What the fuzzer finds stays in BUILD-DIRECTORY/corpus-NAME and is
 # taken up again the next time; inputs that crash are left in BUILD-DIRECTORY/crash-*.
-# Exit status 77 without clang.
+# FUZZ_FLAGS are added to the compiler's, for instance -fno-sanitize=pointer-overflow to look
+# behind something that is known. Exit status 77 without clang.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
@@ -17,18 +18,20 @@ shift 2
 clang=$(command -v clang-19 || command -v clang) || exit 77
 mkdir -p "$build/seeds"
 build=$(cd "$build" && pwd)
-sanitize="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+sanitize="-g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined
+    -fno-sanitize-recover=undefined ${FUZZ_FLAGS:-}"
+sanitize=$(echo $sanitize)
 
 build_library() {
     cmake -S "$top" -B "$build/mo" -DMO_TESTS=OFF -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None \
-        -DCMAKE_C_FLAGS="$sanitize -fsanitize=fuzzer-no-link,address,undefined" >/dev/null
+        -DCMAKE_C_FLAGS="-fsanitize=fuzzer-no-link $sanitize" >/dev/null
     cmake --build "$build/mo" --target mo -j "$(nproc)" >/dev/null
 }
 
 build_target() {
     # shellcheck disable=SC2086
-    "$clang" -std=c17 $sanitize -fsanitize=fuzzer,address,undefined -DMO_LIBFUZZER \
+    "$clang" -std=c17 -fsanitize=fuzzer $sanitize -DMO_LIBFUZZER \
         -D_POSIX_C_SOURCE=200809L -I"$top/include" -I"$top" "$here/fuzz_$1.c" \
         "$build/mo/libmo.a" -lelf -ldwarf -lxxhash -lZydis -o "$build/fuzz_$1"
 }
