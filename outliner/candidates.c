@@ -223,7 +223,8 @@ static struct cuts cuts_of(const struct facts *facts, uint32_t insn,
     while (cuts.plain > 0 && bit_get(facts->glued, insn + cuts.plain - 1)) {
         cuts.plain--;
     }
-    if (room < length && thunk_ends_at(facts, insn + room)) {
+    if (room < length && !bit_get(facts->glued, insn + room) &&
+        thunk_ends_at(facts, insn + room)) {
         cuts.thunk = room + 1;
     }
     if (tail_ends_at(facts, insn + length - 1)) {

@@ -184,8 +184,29 @@ bool insn_ends_pair(const struct program *program, uint32_t code, uint32_t insn)
            is_contents_pair(program, code, insn - 1);
 }
 
+/* `insn` is a call, with the link register put away right before it and fetched right
+ * behind it: our own doing, in an earlier round. */
+static bool is_saving_call(const struct program *program, uint32_t insn)
+{
+    const struct target *target = program->target;
+    if (target->link_register >= 64 || insn == 0 || insn + 1 >= program->insn_count) {
+        return false;
+    }
+    const struct insn *call = &program->insns[insn];
+    const struct insn *before = call - 1, *behind = call + 1;
+    if (call->flow != FLOW_CALL || before->flow != FLOW_NEXT ||
+        behind->flow != FLOW_NEXT || ((call->traits | behind->traits) & INSN_LEADER)) {
+        return false;
+    }
+    uint64_t link = (uint64_t)1 << target->link_register;
+    uint64_t rest = ~(link | (uint64_t)1 << target->stack_register);
+    return (before->uses & link) != 0 && (before->uses & rest) == 0 &&
+           (behind->defs & link) != 0 && (behind->defs & rest) == 0;
+}
+
 bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn)
 {
     return (program->insns[insn].traits & INSN_GLUED) != 0 ||
-           insn_heads_pair(program, code, insn);
+           insn_heads_pair(program, code, insn) || is_saving_call(program, insn) ||
+           is_saving_call(program, insn + 1);
 }
