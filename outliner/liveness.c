@@ -9,6 +9,9 @@
  * that the ABI lets a caller see is live. What leaves a function in any other way needs
  * everything.
  *
+ * Our own helpers are known better: each is one block, so what it reads of its callers'
+ * registers and what it overwrites can be read off it (function.reads, .overwrites).
+ *
  * A caller may also rely on a register that this function never writes (-fipa-ra
  * again); function.written answers that question, not liveness.
  */
@@ -54,7 +57,7 @@ bool function_is_private(const struct program *program, uint32_t function)
 }
 
 static enum callee callee_at(const struct program *program, uint32_t code,
-                             int64_t position)
+                             int64_t position, uint32_t *function_out)
 {
     uint32_t number = code == NO_INDEX || position < 0 || position > UINT32_MAX
                           ? NO_INDEX
@@ -62,20 +65,26 @@ static enum callee callee_at(const struct program *program, uint32_t code,
     if (number == NO_INDEX)
         return CALLEE_PRIVATE;
     const struct function *function = &program->functions[number];
+    if (function->start == (uint32_t)position)
+        *function_out = number;
     bool entry = function->start == (uint32_t)position && function->symbol != NO_INDEX;
     if (!entry || function_is_private(program, number))
         return CALLEE_PRIVATE;
     return CALLEE_LOCAL;
 }
 
-static enum callee callee_of(const struct program *program, uint32_t number)
+/* *function is the one whose entry it is, or NO_INDEX. */
+static enum callee callee_of(const struct program *program, uint32_t number,
+                             uint32_t *function)
 {
+    *function = NO_INDEX;
     const struct insn *insn = &program->insns[number];
     uint32_t code = program->functions[program_function_of_insn(program, number)].code;
     uint32_t first;
     if (program_relocs(program, number, &first) == 0)
         return callee_at(program, code,
-                         insn->target == NO_INDEX ? -1 : (int64_t)insn->target);
+                         insn->target == NO_INDEX ? -1 : (int64_t)insn->target,
+                         function);
     const struct object *object = program_object(program, code);
     const struct reloc *reloc = &program_section(program, code)->relocs[first];
     uint8_t bias = program->target->reloc_bias(insn, reloc->offset);
@@ -83,9 +92,36 @@ static enum callee callee_of(const struct program *program, uint32_t number)
     if (to.local)
         return callee_at(
             program, program_code_of(program, program->code[code].object, to.section),
-            to.offset);
+            to.offset, function);
     bool plain = to.addend == 0 && !private_name(object->symbols[to.symbol].name);
     return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
+}
+
+static uint64_t link_bit(const struct target *target)
+{
+    return target->link_register < 64 ? (uint64_t)1 << target->link_register : 0;
+}
+
+static uint8_t last_flow(const struct program *program, uint32_t function)
+{
+    const struct function *of = &program->functions[function];
+    return program->insns[of->first_insn + of->insn_count - 1].flow;
+}
+
+/* A call to a helper: the link register that it reads is its own return address. */
+static void apply_helper(const struct program *program, uint32_t function,
+                         struct regset *uses, struct regset *kills)
+{
+    const struct function *of = &program->functions[function];
+    const struct target *target = program->target;
+    struct regset out = {0};
+    if (last_flow(program, function) != FLOW_RETURN) /* goes on to who knows what */
+        out = (struct regset){UINT64_MAX & ~target->veneer_registers, UINT8_MAX};
+    uses->regs = of->reads.regs | (out.regs & ~of->overwrites.regs);
+    uses->regs = (uses->regs & ~link_bit(target)) | (uint64_t)1
+                                                        << target->stack_register;
+    uses->flags = (uint8_t)(of->reads.flags | (out.flags & ~of->overwrites.flags));
+    *kills = joined(*kills, of->overwrites);
 }
 
 void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
@@ -100,15 +136,21 @@ void insn_effects(const struct program *program, uint32_t number, struct regset 
     *uses = joined(*uses, target->call_uses);
     if (insn->flow == FLOW_CALL_INDIRECT)
         return;
-    enum callee callee = callee_of(program, number);
-    uint64_t link =
-        target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
-    if (insn->traits & INSN_RELOCATED)
+    uint32_t function;
+    enum callee callee = callee_of(program, number, &function);
+    /* What goes through a relocation may go through a veneer, so that nobody can be
+     * waiting for the veneer's registers behind it. */
+    bool relocated = insn->traits & INSN_RELOCATED;
+    if (relocated)
         kills->regs |= target->veneer_registers;
+    if (function != NO_INDEX && program->functions[function].is_summarised) {
+        apply_helper(program, function, uses, kills);
+        return;
+    }
     if (callee != CALLEE_PUBLIC)
-        *uses =
-            (struct regset){UINT64_MAX & ~link & ~target->veneer_registers, UINT8_MAX};
-    if (callee == CALLEE_PRIVATE)
+        *uses = (struct regset){
+            UINT64_MAX & ~link_bit(target) & ~target->veneer_registers, UINT8_MAX};
+    if (callee == CALLEE_PRIVATE && !relocated)
         uses->regs |= target->veneer_registers;
 }
 
@@ -119,28 +161,51 @@ bool insn_is_tail_call(const struct program *program, uint32_t number)
     const struct insn *insn = &program->insns[number];
     if (insn->flow == FLOW_JUMP_INDIRECT)
         return true; /* anything else sealed the function */
-    return insn->flow == FLOW_JUMP && callee_of(program, number) != CALLEE_PRIVATE;
+    uint32_t function;
+    return insn->flow == FLOW_JUMP &&
+           callee_of(program, number, &function) != CALLEE_PRIVATE;
+}
+
+/* What is live where `last` jumps to a helper that leaves the function in its place. */
+static bool live_into_helper(const struct program *program, uint32_t last,
+                             struct regset at_return, struct regset *live)
+{
+    uint32_t number;
+    if (program->insns[last].flow != FLOW_JUMP)
+        return false;
+    callee_of(program, last, &number);
+    if (number == NO_INDEX || !program->functions[number].is_summarised)
+        return false;
+    const struct function *helper = &program->functions[number];
+    struct regset out = at_return;
+    if (last_flow(program, number) != FLOW_RETURN)
+        out =
+            (struct regset){UINT64_MAX & ~program->target->veneer_registers, UINT8_MAX};
+    live->regs = helper->reads.regs | (out.regs & ~helper->overwrites.regs);
+    live->flags =
+        (uint8_t)(helper->reads.flags | (out.flags & ~helper->overwrites.flags));
+    return true;
 }
 
 static struct regset live_at_exit(const struct program *program, uint32_t number,
                                   uint32_t last)
 {
     const struct target *target = program->target;
-    const struct function *function = &program->functions[number];
     const struct insn *insn = &program->insns[last];
-    if (insn->flow == FLOW_STOP)
-        return (struct regset){0};
     /* An outlined function returns into the middle of the code that it came from:
      * helpers of an earlier run and LLVM's are known by their names alone. */
-    if (program->code[function->code].helpers ||
-        private_name(program_function_name(program, number)))
-        return REGSET_ALL;
+    struct regset at_return =
+        function_is_private(program, number) ? REGSET_ALL : target->return_uses;
+    struct regset live = REGSET_ALL;
+    if (insn->flow == FLOW_STOP)
+        return (struct regset){0};
     if (insn->flow == FLOW_RETURN)
-        return target->return_uses;
-    struct regset all = REGSET_ALL;
-    if (insn_is_tail_call(program, last))
-        all.regs &= ~target->veneer_registers;
-    return all;
+        return at_return;
+    if (live_into_helper(program, last, at_return, &live))
+        return live;
+    if (!function_is_private(program, number) && insn_is_tail_call(program, last))
+        live.regs &= ~target->veneer_registers;
+    return live;
 }
 
 /* What a block does to liveness: in = uses + (out - kills). */
@@ -231,8 +296,29 @@ static void mark(struct program *program, const struct block *block)
     }
 }
 
+/* Helpers call helpers of earlier rounds: as deep as this, the rest stays unknown. */
+enum { HELPER_LEVELS = 4 };
+
+static void summarise_helpers(struct program *program)
+{
+    for (int level = 0; level < HELPER_LEVELS; level++) {
+        for (uint32_t f = 0; f < program->function_count; f++) {
+            struct function *function = &program->functions[f];
+            if (!program->code[function->code].helpers || function->block_count != 1 ||
+                function->refusal != REFUSAL_NONE)
+                continue;
+            struct summary sum =
+                summarise(program, &program->blocks[function->first_block]);
+            function->is_summarised = true;
+            function->reads = sum.uses;
+            function->overwrites = sum.kills;
+        }
+    }
+}
+
 void lift_liveness(struct program *program)
 {
+    summarise_helpers(program);
     struct arena *stage = arena_new();
     uint32_t most = 0;
     for (uint32_t f = 0; f < program->function_count; f++) {

@@ -44,6 +44,10 @@ struct function {
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;
+    /* A helper of one block, as its callers see it: what it reads of theirs, what it
+     * surely overwrites. Nothing is known of other functions. */
+    bool is_summarised;
+    struct regset reads, overwrites;
     enum refusal refusal; /* not NONE: sealed */
     uint64_t why_offset;  /* section offset that the refusal speaks of */
 };
