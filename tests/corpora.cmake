@@ -24,6 +24,8 @@ foreach(machine amd64=x86_64-linux-gnu=m-2.36=mvec arm64=aarch64-linux-gnu=m)
   list(SUBLIST ${arch}_ARCHIVES 0 2 ${arch}_SMALL)
 endforeach()
 
+add_program(suffixtree_bench bench/suffixtree_bench.c) # for bench/speed.py
+
 # --- identity -------------------------------------------------------------------------------
 
 add_program(identity identity/identity.c)

@@ -6,76 +6,41 @@ usage: elfsize.py FILE...   prints code, eh_frame, eh_frame_hdr, lsda, loaded (a
 eh_frame_hdr of a relocatable object is what a linker will make of it: 8 bytes for each
 FDE. `loaded` is every allocated section, plus that.
 """
-import struct
+import os
 import sys
 
-SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, ET_REL = 2, 4, 8, 1
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import elf  # noqa: E402
+
 NAMES = ("code", "eh_frame", "eh_frame_hdr", "lsda", "loaded")
 
 
-def images(path):
-    """The ELF files in a file: itself, or an archive's members."""
-    data = open(path, "rb").read()
-    if not data.startswith(b"!<arch>\n"):
-        return [data] if data.startswith(b"\x7fELF") else []
-    found, at = [], 8
-    while at + 60 <= len(data):
-        size = int(data[at + 48:at + 58])
-        member = data[at + 60:at + 60 + size]
-        if member.startswith(b"\x7fELF"):
-            found.append(member)
-        at += 60 + size + size % 2
-    return found
-
-
-def count_fdes(frame):
-    count = at = 0
-    while at + 8 <= len(frame):
-        length, identity = struct.unpack_from("<II", frame, at)
-        if length == 0:
-            break
-        count += identity != 0
-        at += 4 + length
-    return count
-
-
-def sections(image):
-    start, = struct.unpack_from("<Q", image, 40)
-    size, count, strings = struct.unpack_from("<HHH", image, 58)
-    if start == 0:
-        return
-    read = lambda i: struct.unpack_from("<IIQQQQIIQQ", image, start + size * i)
-    count = count or read(0)[5]
-    strings = read(0)[6] if strings == 0xffff else strings
-    names = read(strings)[4]
-    for i in range(count):
-        name, kind, flags, _, offset, length = read(i)[:6]
-        end = image.index(b"\0", names + name)
-        yield (image[names + name:end].decode(errors="replace"), kind, flags,
-               image[offset:offset + length] if kind != SHT_NOBITS else b"", length)
-
-
 def measure(paths):
+    """Bytes of the ELF files, and of the members of the archives, by kind; one sum."""
     total = dict.fromkeys(NAMES, 0)
-    for image in (i for p in paths for i in images(p)):
-        relocatable = struct.unpack_from("<H", image, 16)[0] == ET_REL
-        for name, kind, flags, data, length in sections(image):
-            if not flags & SHF_ALLOC:
-                continue
-            total["loaded"] += length
-            if flags & SHF_EXECINSTR and kind != SHT_NOBITS:
-                total["code"] += length
-            elif name == ".eh_frame":
-                total["eh_frame"] += length
-                if relocatable:
-                    header = 8 * count_fdes(data)
-                    total["eh_frame_hdr"] += header
-                    total["loaded"] += header
-            elif name == ".eh_frame_hdr":
-                total["eh_frame_hdr"] += length
-            elif name.startswith(".gcc_except_table"):
-                total["lsda"] += length
+    for image in (image for path in paths for _, image in elf.images(path)):
+        thing = elf.Object(image)
+        for section in thing.sections:
+            if section.flags & elf.SHF_ALLOC:
+                add(total, section, thing.type == elf.ET_REL)
     return total
+
+
+def add(total, section, relocatable):
+    total["loaded"] += section.size
+    if section.is_code():
+        total["code"] += section.size
+    elif section.is_frame():
+        total["eh_frame"] += section.size
+        if relocatable:
+            records = elf.frame_records(section.data)
+            header = 8 * sum(identity != 0 for _, _, identity in records)
+            total["eh_frame_hdr"] += header
+            total["loaded"] += header
+    elif section.name == ".eh_frame_hdr":
+        total["eh_frame_hdr"] += section.size
+    elif section.name.startswith(".gcc_except_table"):
+        total["lsda"] += section.size
 
 
 if __name__ == "__main__":

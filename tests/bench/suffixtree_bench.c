@@ -3,12 +3,16 @@
  * Tokens per second and bytes per token of the suffix tree, on strings of growing size
  * that look like code: mostly fresh or rare tokens, some very frequent ones, and copies
  * of earlier stretches. Both columns should stay level: that is what linear means.
+ *
+ *     suffixtree_bench [LARGEST]   made-up strings, up to LARGEST tokens
+ *     suffixtree_bench -f FILE...  strings of 32-bit words from files
  */
 #include "mo/suffixtree.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t random_state = 1;
@@ -74,9 +78,33 @@ static void measure(const char *name, uint32_t *values, uint32_t count)
     arena_free(arena);
 }
 
-int main(int argc, char **argv)
+static void print_titles(void)
 {
-    uint32_t largest = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 4000000;
+    printf("%-8s %10s %10s %8s %8s %8s\n", "text", "tokens", "repeats", "seconds", "M/s",
+           "B/token");
+}
+
+static int measure_files(char *const *paths)
+{
+    print_titles();
+    for (; *paths; paths++) {
+        FILE *file = fopen(*paths, "rb");
+        if (!file || fseek(file, 0, SEEK_END) != 0)
+            return 1;
+        size_t count = (size_t)ftell(file) / sizeof(uint32_t);
+        uint32_t *values = malloc(sizeof *values * (count ? count : 1));
+        rewind(file);
+        if (!values || fread(values, sizeof *values, count, file) != count)
+            return 1;
+        measure("file", values, (uint32_t)count);
+        free(values);
+        fclose(file);
+    }
+    return 0;
+}
+
+static int measure_kinds(uint32_t largest)
+{
     static const struct {
         const char *name;
         void (*make)(uint32_t *values, uint32_t count);
@@ -88,8 +116,7 @@ int main(int argc, char **argv)
     uint32_t *values = malloc(sizeof *values * largest);
     if (!values)
         return 1;
-    printf("%-8s %10s %10s %8s %8s %8s\n", "text", "tokens", "repeats", "seconds",
-           "M/s", "B/token");
+    print_titles();
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
         for (uint32_t count = largest / 64; count && count <= largest; count *= 4) {
             kinds[kind].make(values, count);
@@ -97,4 +124,11 @@ int main(int argc, char **argv)
         }
     free(values);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "-f") == 0)
+        return measure_files(argv + 2);
+    return measure_kinds(argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 4000000);
 }
