@@ -89,7 +89,7 @@ static void look_at_insns(const struct facts *facts, struct payload *payload)
         const struct insn *insn = insn_of(facts, i);
         payload->uses_sp |= (insn->traits & (INSN_SP_MEMORY | INSN_SP_COPY)) != 0;
         payload->touched |= insn->uses | insn->defs;
-        payload->written |= insn->defs;
+        payload->written |= insn_may_write(facts->program, i);
     }
 }
 

@@ -154,6 +154,18 @@ void insn_effects(const struct program *program, uint32_t number, struct regset 
         uses->regs |= target->veneer_registers;
 }
 
+uint64_t insn_may_write(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    uint32_t function;
+    if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT)
+        return insn->defs;
+    if (insn->flow == FLOW_CALL &&
+        callee_of(program, number, &function) == CALLEE_PRIVATE)
+        return UINT64_MAX;
+    return insn->defs | program->target->call_kills.regs;
+}
+
 /* A jump out of the function is a tail call when it goes to a function's entry. What
  * the callee reads is not trusted beyond that: only the veneer's registers are free. */
 bool insn_is_tail_call(const struct program *program, uint32_t number)

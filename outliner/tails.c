@@ -43,19 +43,6 @@ static bool takes_frame_down(const struct program *program, uint32_t insn,
     return false;
 }
 
-/* A call to an outlined function may bring back registers, as the epilogue does that it
- * was taken from. insn_effects() says that it may read everything: known callees read
- * arguments only. */
-static bool calls_outside_abi(const struct program *program, uint32_t insn)
-{
-    if (program->insns[insn].flow != FLOW_CALL)
-        return false;
-    struct regset uses, kills;
-    insn_effects(program, insn, &uses, &kills);
-    uint64_t kept = program->target->callee_saved.regs;
-    return (uses.regs & kept & ~program->target->call_uses.regs) != 0;
-}
-
 uint64_t tail_settled(const struct program *program, uint32_t insn, uint32_t length)
 {
     uint32_t last = insn + length - 1;
@@ -65,11 +52,8 @@ uint64_t tail_settled(const struct program *program, uint32_t insn, uint32_t len
         !(insn_is_tail_call(program, last) && takes_frame_down(program, insn, length)))
         return 0;
     uint64_t written = 0;
-    for (uint32_t i = insn; i <= last; i++) {
-        if (calls_outside_abi(program, i))
-            return 0;
-        written |= program->insns[i].defs;
-    }
+    for (uint32_t i = insn; i <= last; i++)
+        written |= insn_may_write(program, i);
     uint64_t kept = target->callee_saved.regs | register_bit(target->link_register);
     return kept & ~written & ~register_bit(target->stack_register);
 }

@@ -166,6 +166,11 @@ bool insn_is_tail_call(const struct program *program, uint32_t insn);
 /* The function follows conventions of its own: an outlined one, a cold part. */
 bool function_is_private(const struct program *program, uint32_t function);
 
+/* Registers that may have other values behind an instruction, for a call those that its
+ * callee may leave changed: by the ABI, or all of them where it follows no ABI (an
+ * outlined function may be the prologue or epilogue of its caller). */
+uint64_t insn_may_write(const struct program *program, uint32_t insn);
+
 /* Registers and flags live before instruction `insn` of its block, by walking back from
  * the block's end; REGSET_ALL when that is more than `limit` instructions away. */
 struct regset program_live_before(const struct program *program, uint32_t insn,
