@@ -121,12 +121,22 @@ static int compare_u32(uint32_t a, uint32_t b)
     return (a > b) - (a < b);
 }
 
+/* It covers no byte, and is known to. (Empty cold parts have such entries.) */
+static bool is_empty(const struct fde *fde)
+{
+    return fde->length == 0 && fde->refusal == REFUSAL_NONE;
+}
+
+/* By place; of those that start at one place the empty ones come first, so that they
+ * never stand between the others that touch a range. */
 int fde_compare(const void *left, const void *right)
 {
     const struct fde *a = left, *b = right;
     int order = compare_u32(a->code_section, b->code_section);
     if (!order)
         order = compare_u32(a->start, b->start);
+    if (!order)
+        order = compare_u32(!is_empty(a), !is_empty(b));
     if (!order)
         order = compare_u32(a->section, b->section);
     return order ? order : compare_u32(a->offset, b->offset);
@@ -192,14 +202,15 @@ bool frames_read(struct arena *arena, const struct object *object,
 /* A place inside the code; an FDE of unknown length counts where it starts. */
 static bool fde_touches(const struct fde *fde, uint64_t start, uint64_t end)
 {
-    uint64_t length = fde->length ? fde->length : 1;
+    uint64_t length = fde->length || is_empty(fde) ? fde->length : 1;
     return fde->start < end && fde->start + length > start;
 }
 
 uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_t start,
                      uint32_t end, uint32_t *first)
 {
-    struct fde key = {.code_section = code_section, .start = start};
+    struct fde key = {.code_section = code_section,
+                      .start = start}; /* empty: the first */
     uint32_t low = 0, high = frames->fde_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -211,6 +222,10 @@ uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_
     while (low && frames->fdes[low - 1].code_section == code_section &&
            fde_touches(&frames->fdes[low - 1], start, end))
         low--;
+    while (low < frames->fde_count && is_empty(&frames->fdes[low]) &&
+           fde_compare(&frames->fdes[low],
+                       &(struct fde){.code_section = code_section, .start = end}) < 0)
+        low++;
     *first = low;
     uint32_t count = 0;
     while (low + count < frames->fde_count &&

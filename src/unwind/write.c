@@ -92,6 +92,9 @@ static const struct fde *find_fde(const struct object *object, const struct walk
                       .offset = record->offset};
     const struct fde *fde =
         bsearch(&key, frames->fdes, frames->fde_count, sizeof key, fde_compare);
+    key.refusal = REFUSAL_BAD_FRAME; /* it sorts like one that is not empty */
+    if (!fde)
+        fde = bsearch(&key, frames->fdes, frames->fde_count, sizeof key, fde_compare);
     assert(fde); /* frames were read from this object */
     return fde;
 }
