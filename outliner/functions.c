@@ -29,6 +29,7 @@ struct cutter {
     const struct section *section;
     const struct span *spans; /* sorted, disjoint */
     uint32_t span_count;
+    struct decoder *decoder;
 };
 
 static int by_start(const void *left, const void *right)
@@ -106,12 +107,12 @@ static bool decode_range(const struct cutter *cutter, uint32_t start, uint32_t e
                          bool *only_nops)
 {
     struct lift *lift = cutter->lift;
-    const struct target *target = lift->program->target;
     uint32_t first = lift->insns.count;
     *only_nops = true;
     for (uint32_t at = start; at < end;) {
         struct insn insn = {0};
-        if (!target->decode(cutter->section->data.at + at, end - at, at, &insn) ||
+        if (!decoder_decode(cutter->decoder, cutter->section->data.at + at, end - at,
+                            at, &insn) ||
             insn.length == 0 || insn.length > end - at) {
             lift_freeze(lift, cutter->code, REFUSAL_UNDECODABLE, at);
             lift->insns.count = first;
@@ -119,6 +120,7 @@ static bool decode_range(const struct cutter *cutter, uint32_t start, uint32_t e
         }
         if (!(insn.traits & INSN_NOP))
             *only_nops = false;
+        insn.function = lift->functions.count; /* the one that this makes */
         array_push(lift->arena, &lift->insns, insn);
         at += insn.length;
     }
@@ -267,6 +269,7 @@ void lift_functions(struct lift *lift)
     struct program *program = lift->program;
     struct arena *stage = arena_new();
     struct symbol_spans all = {0};
+    struct decoder *decoder = decoder_new(stage, program->target);
     for (uint32_t i = 0; i < program->code_count; i++) {
         struct code *code = &program->code[i];
         const struct object *object = program_object(program, i);
@@ -283,7 +286,8 @@ void lift_functions(struct lift *lift)
         }
         struct cutter cutter = {lift,   i,
                                 object, program_section(program, i),
-                                spans,  join_spans(spans, count)};
+                                spans,  join_spans(spans, count),
+                                decoder};
         cut(&cutter);
     }
     arena_free(stage);

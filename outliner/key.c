@@ -238,8 +238,15 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
     bool relocated = (view.insn->traits & INSN_RELOCATED) != 0;
     bool resolved = !relocated && (view.insn->traits & INSN_PC_RELATIVE) != 0;
     struct code_bytes form = {0};
-    bool known = resolved ? target->relocatable(bytes, length, &form)
-                          : target->canonical(bytes, length, &form);
+    bool known = true;
+    if (resolved) {
+        known = target->relocatable(bytes, length, &form);
+    } else if ((view.insn->traits & INSN_PC_RELATIVE) != 0) {
+        known = target->canonical(bytes, length, &form);
+    } else { /* is canonical as it is */
+        form.length = length;
+        memcpy(form.bytes, bytes, length);
+    }
     if (!known || (relocated && form.length != length)) {
         return REFUSAL_INSN_RELOC;
     }

@@ -6,6 +6,7 @@
 #define MO_OUTLINER_LIFT_H
 
 #include "mo/array.h"
+#include "mo/decoder.h"
 #include "mo/program.h"
 
 struct lift {

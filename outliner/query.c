@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Questions to the lifted program. All arrays are sorted, so each is a binary search.
+ * Questions to the lifted program. All arrays are sorted, so most are binary searches.
  */
 #include "mo/program.h"
 
-#include <assert.h>
 #include <elf.h>
 
 const struct object *program_object(const struct program *program, uint32_t code)
@@ -74,17 +73,7 @@ uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t 
 
 uint32_t program_function_of_insn(const struct program *program, uint32_t insn)
 {
-    uint32_t low = 0, high = program->function_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct function *function = &program->functions[middle];
-        if (function->first_insn + function->insn_count <= insn)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    assert(low < program->function_count);
-    return low;
+    return program->insns[insn].function;
 }
 
 uint32_t program_block_of_insn(const struct program *program, uint32_t insn)

@@ -80,6 +80,7 @@ struct insn {
     uint8_t flow;   /* enum flow */
     uint32_t traits;
     int32_t sp_value; /* see the traits */
+    uint32_t function; /* function index (set by the lifter) */
 };
 
 #endif

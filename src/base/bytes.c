@@ -205,8 +205,25 @@ void buffer_string(struct buffer *buffer, const char *text)
     buffer_put(buffer, text, strlen(text) + 1);
 }
 
+/* Compilers see one load in this, but not in a loop of unknown length. */
+static uint64_t load_four(const uint8_t *at)
+{
+    return at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24;
+}
+
+static uint64_t load_eight(const uint8_t *at)
+{
+    return at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 |
+           (uint64_t)at[3] << 24 | (uint64_t)at[4] << 32 | (uint64_t)at[5] << 40 |
+           (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
+}
+
 uint64_t load_le(const uint8_t *at, uint32_t size)
 {
+    if (size == 4)
+        return load_four(at);
+    if (size == 8)
+        return load_eight(at);
     uint64_t value = 0;
     for (uint32_t i = 0; i < size; i++)
         value |= (uint64_t)at[i] << (8 * i);
