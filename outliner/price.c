@@ -34,21 +34,21 @@ static int64_t price_code(const struct pricer *pricer)
 
 static bool price_frames(const struct pricer *pricer, int64_t *saved, struct error *err)
 {
-    const struct objects *objects = pricer->program->objects;
-    for (uint32_t o = 0; o < objects->count; o++) {
-        const struct object *object = objects->items[o];
+    const struct program *program = pricer->program;
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        const struct object *object = program->objects->items[o];
+        struct frame_job job = {pricer->stage, program, pricer->plan, pricer->layouts,
+                                o};
+        struct frame_edits edits;
+        if (!frames_edit(&job, &edits, err))
+            return false;
         for (uint32_t s = 1; s < object->section_count; s++) {
-            if (!section_is_frame(&object->sections[s]))
-                continue;
-            struct frame_job job = {
-                pricer->stage, pricer->program, pricer->plan, pricer->layouts, o, s};
             struct section out = {0};
-            bool changed;
-            if (!frames_edit(&job, &out, &changed, err))
-                return false;
-            if (changed)
-                *saved +=
-                    (int64_t)object->sections[s].data.size - (int64_t)out.data.size;
+            if (!edits.changed[s])
+                continue;
+            frames_rewrite(pricer->stage, object, s, program->rows, &program->frames[o],
+                           edits.items, &out);
+            *saved += (int64_t)object->sections[s].data.size - (int64_t)out.data.size;
         }
     }
     return true;

@@ -34,34 +34,23 @@ static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t sect
     out->relocs = relocs;
 }
 
-static bool edit_frame_section(struct rewrite *rewrite, uint32_t object,
-                               uint32_t section, struct error *err)
-{
-    struct frame_job job = {.arena = rewrite->arena,
-                            .program = rewrite->program,
-                            .plan = rewrite->plan,
-                            .layouts = rewrite->layouts,
-                            .object = object,
-                            .section = section};
-    struct section out = {0};
-    bool changed;
-    if (!frames_edit(&job, &out, &changed, err))
-        return false;
-    if (changed) {
-        move_addends(rewrite, object, section, &out);
-        rewrite->drafts[object].sections[section] = out;
-    }
-    return true;
-}
-
 static bool edit_frames(struct rewrite *rewrite, struct error *err)
 {
-    for (uint32_t o = 0; o < rewrite->program->objects->count; o++) {
-        const struct object *old = rewrite->program->objects->items[o];
+    const struct program *program = rewrite->program;
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        const struct object *old = program->objects->items[o];
+        struct frame_job job = {rewrite->stage, program, rewrite->plan,
+                                rewrite->layouts, o};
+        struct frame_edits edits;
+        if (!frames_edit(&job, &edits, err))
+            return false;
         for (uint32_t s = 1; s < old->section_count; s++) {
-            if (section_is_frame(&old->sections[s]) &&
-                !edit_frame_section(rewrite, o, s, err))
-                return false;
+            struct section *out = &rewrite->drafts[o].sections[s];
+            if (!edits.changed[s])
+                continue;
+            frames_rewrite(rewrite->arena, old, s, program->rows, &program->frames[o],
+                           edits.items, out);
+            move_addends(rewrite, o, s, out);
         }
     }
     return true;

@@ -200,17 +200,20 @@ struct reloc symbols_import(struct rewrite *rewrite, const struct helper_body *b
 /* rewrite_references.c: relocations' addends and tables' bytes. */
 MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);
 
-/* rewrite_frames.c. The new shape of an .eh_frame section; not set when nothing
- * changed. */
+/* rewrite_frames.c. What becomes of the unwind entries of one object. */
 struct frame_job {
-    struct arena *arena;
+    struct arena *arena; /* of the result, which frames_rewrite() takes */
     const struct program *program;
     const struct plan *plan;
     const struct layout *layouts;
-    uint32_t object, section;
+    uint32_t object;
 };
-MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct section *out,
-                               bool *changed, struct error *err);
+struct frame_edits {
+    const struct fde_edit *items; /* by FDE of the object */
+    const bool *changed;          /* by section: some FDE in it is written anew */
+};
+MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct frame_edits *out,
+                               struct error *err);
 /* The unwind ranges of the helpers in one helper section. */
 struct range_list {
     struct frame_range *items;

@@ -130,36 +130,40 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
     return true;
 }
 
-bool frames_edit(const struct frame_job *job, struct section *out, bool *changed,
+/* The layout of the code that the FDE describes, or NULL when that is not edited. */
+static const struct layout *layout_of(const struct frame_job *job,
+                                      const struct fde *fde)
+{
+    if (fde->code_section == NO_INDEX || fde->length == 0)
+        return NULL;
+    uint32_t code = program_code_of(job->program, job->object, fde->code_section);
+    bool edited = code != NO_INDEX && job->layouts[code].edits.count > 0;
+    return edited ? &job->layouts[code] : NULL;
+}
+
+bool frames_edit(const struct frame_job *job, struct frame_edits *out,
                  struct error *err)
 {
-    const struct program *program = job->program;
-    const struct object *object = program->objects->items[job->object];
-    const struct frames *frames = &program->frames[job->object];
+    const struct object *object = job->program->objects->items[job->object];
+    const struct frames *frames = &job->program->frames[job->object];
     struct fde_edit *edits =
         arena_new_array(job->arena, struct fde_edit, frames->fde_count);
-    *changed = false;
+    bool *changed = arena_new_array(job->arena, bool, object->section_count);
+    *out = (struct frame_edits){edits, changed};
     for (uint32_t f = 0; f < frames->fde_count; f++) {
         const struct fde *fde = &frames->fdes[f];
-        if (fde->section != job->section || fde->code_section == NO_INDEX ||
-            fde->length == 0)
-            continue;
-        uint32_t code = program_code_of(program, job->object, fde->code_section);
-        if (code == NO_INDEX || job->layouts[code].edits.count == 0)
-            continue;
         struct frame_editor editor = {.arena = job->arena,
-                                      .program = program,
+                                      .program = job->program,
                                       .plan = job->plan,
-                                      .layout = &job->layouts[code],
+                                      .layout = layout_of(job, fde),
                                       .fde = fde,
                                       .changes = {.arena = job->arena}};
+        if (!editor.layout)
+            continue;
         if (!edit_fde(&editor, object, &edits[f], err))
             return false;
-        *changed = *changed || edits[f].rewrite;
+        changed[fde->section] |= edits[f].rewrite;
     }
-    if (*changed)
-        frames_rewrite(job->arena, object, job->section, program->rows, frames, edits,
-                       out);
     return true;
 }
 
