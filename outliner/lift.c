@@ -105,7 +105,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     *out = program;
     if (!program->target)
         return objects->count == 0 || fail(err, NULL, "no target for this machine");
-    if (!read_frames(&lift, err))
+    if (!options->only_tables && !read_frames(&lift, err))
         return false;
 
     lift_sections(&lift);
@@ -114,6 +114,8 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     lift_operands(&lift);
     lift_positions(&lift);
     lift_switches(&lift);
+    if (options->only_tables)
+        return true;
     lift_frames(&lift);
     drop_frozen(program);
     /* From here on every way into an open function is known. */

@@ -57,6 +57,7 @@ static bool read_side(struct verify *verify, const struct objects *objects,
                       struct side *side, struct error *err)
 {
     side->objects = objects;
+    side->nearby = arena_new_one(verify->arena, struct nearby);
     side->frames = arena_new_array(verify->arena, struct frames, objects->count);
     for (uint32_t i = 0; i < objects->count; i++) {
         if (!frames_read(verify->arena, objects->items[i], verify->rows,
@@ -127,6 +128,7 @@ bool outline_verify(const struct objects *before, const struct objects *after,
     struct verify verify = {.arena = stage};
     uint16_t machine = before->items[0]->machine;
     verify.target = target_of(machine);
+    verify.decoder = verify.target ? decoder_new(stage, verify.target) : NULL;
     verify.rows = row_table_new(stage);
     verify.claimed = table_new(stage);
     verify.confirmed = table_new(stage);

@@ -7,6 +7,7 @@
 #define MO_OUTLINER_VERIFY_H
 
 #include "mo/array.h"
+#include "mo/decoder.h"
 #include "mo/program.h"
 #include "mo/table.h"
 
@@ -20,12 +21,21 @@ struct named {
     uint32_t object, symbol;
 };
 
+/* Where the last questions about a side were answered: the walk goes from instruction
+ * to instruction, so the next answer is usually the same one, or lies behind it. */
+struct nearby {
+    const struct section *section;
+    uint32_t reloc;       /* index in that section's relocs */
+    uint32_t object, fde; /* index in the set, index in its frames */
+};
+
 /* One of the two sets. */
 struct side {
     const struct objects *objects;
     struct frames *frames;              /* by object */
     struct table *names;                /* of defined global symbols … */
     array_of(struct named) definitions; /* … by their number there */
+    struct nearby *nearby;
 };
 
 struct pair {
@@ -56,6 +66,7 @@ struct claim {
 struct verify {
     struct arena *arena;
     const struct target *target;
+    struct decoder *decoder;
     struct row_table *rows;
     uint32_t entry_row; /* the plain row at a helper's entry */
     struct side before, after;

@@ -26,6 +26,28 @@ struct refs {
     uint32_t other_count;
 };
 
+enum { NEARBY_RELOCS = 4 };
+
+/* The same as section_reloc_at(), which has the last word. */
+static uint32_t reloc_at(const struct side *side, const struct section *section,
+                         uint32_t offset)
+{
+    struct nearby *nearby = side->nearby;
+    const struct reloc *relocs = section->relocs;
+    uint32_t at = nearby->section == section ? nearby->reloc : 0;
+    bool passed = at > 0 && relocs[at - 1].offset >= offset;
+    for (int i = 0; i < NEARBY_RELOCS && at < section->reloc_count; i++, at++) {
+        if (relocs[at].offset >= offset)
+            break;
+    }
+    bool found = at == section->reloc_count || relocs[at].offset >= offset;
+    if (passed || !found)
+        at = section_reloc_at(section, offset);
+    nearby->section = section;
+    nearby->reloc = at;
+    return at;
+}
+
 bool view_at(const struct verify *verify, const struct side *side, struct spot at,
              struct view *out)
 {
@@ -33,10 +55,10 @@ bool view_at(const struct verify *verify, const struct side *side, struct spot a
     if (at.offset >= section->data.size)
         return false;
     *out = (struct view){.at = at, .bytes = section->data.at + at.offset};
-    if (!verify->target->decode(out->bytes, section->data.size - at.offset, at.offset,
-                                &out->insn))
+    if (!decoder_decode(verify->decoder, out->bytes, section->data.size - at.offset,
+                        at.offset, &out->insn))
         return false;
-    uint32_t first = section_reloc_at(section, at.offset), count = 0;
+    uint32_t first = reloc_at(side, section, at.offset), count = 0;
     uint64_t end = (uint64_t)at.offset + out->insn.length;
     while (first + count < section->reloc_count &&
            section->relocs[first + count].offset < end)
@@ -157,7 +179,8 @@ static void make_canonical(const struct verify *verify, const struct view *view,
 {
     struct code_bytes canonical;
     uint8_t length = code->length;
-    if (verify->target->canonical(code->bytes, code->length, &canonical))
+    if ((view->insn.traits & INSN_PC_RELATIVE) &&
+        verify->target->canonical(code->bytes, code->length, &canonical))
         *code = canonical;
     if (code->length == length)
         blank_fields(verify, view, code);

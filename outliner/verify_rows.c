@@ -8,13 +8,39 @@
 
 #include <string.h>
 
+static bool is_around(const struct fde *fde, struct spot spot)
+{
+    uint32_t length = fde->length ? fde->length : 1;
+    return fde->code_section == spot.section && fde->start <= spot.offset &&
+           spot.offset - fde->start < length;
+}
+
+/* The entry found last is the answer again. (One that can be read overlaps none that
+ * is longer than nothing.) */
+static bool is_nearby(const struct side *side, struct spot spot)
+{
+    const struct nearby *nearby = side->nearby;
+    const struct frames *frames = &side->frames[spot.object];
+    if (nearby->object != spot.object || nearby->fde >= frames->fde_count)
+        return false;
+    const struct fde *fde = &frames->fdes[nearby->fde];
+    return fde->refusal == REFUSAL_NONE && is_around(fde, spot) &&
+           (nearby->fde == 0 || !is_around(fde - 1, spot));
+}
+
 static const struct fde *fde_of_spot(const struct side *side, struct spot spot)
 {
     const struct frames *frames = &side->frames[spot.object];
+    if (is_nearby(side, spot))
+        return &frames->fdes[side->nearby->fde];
     uint32_t first;
     uint32_t count =
         frames_find(frames, spot.section, spot.offset, spot.offset + 1, &first);
-    return count ? &frames->fdes[first] : NULL;
+    if (count == 0)
+        return NULL;
+    side->nearby->object = spot.object;
+    side->nearby->fde = first;
+    return &frames->fdes[first];
 }
 
 uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde)

@@ -9,9 +9,10 @@
 
 struct lift_options lift_options_of(const struct options *options)
 {
-    return (struct lift_options){options->keep.items, options->keep.count,
-                                 options->keep_sections.items,
-                                 options->keep_sections.count};
+    return (struct lift_options){.keep = options->keep.items,
+                                 .keep_count = options->keep.count,
+                                 .keep_sections = options->keep_sections.items,
+                                 .keep_section_count = options->keep_sections.count};
 }
 
 struct plan_options plan_options_of(const struct options *options)

@@ -119,6 +119,7 @@ struct lift_options {
     uint32_t keep_count;
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
+    bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
 };
 
 /* --- lift.c: objects -> program. Fails only on objects that cannot be trusted. --------- */
