@@ -117,11 +117,7 @@ static void check(struct walker *walker, uint32_t number, const struct state *st
     if (insn->flow == FLOW_JUMP_INDIRECT && !table_of_insn(program, number) && !home &&
         !program->code[function->code].helpers)
         lift_seal(walker->lift, walker->function, REFUSAL_INDIRECT_JUMP, insn->offset);
-    bool other_copy =
-        (insn->traits & (INSN_SP_COPY | INSN_FRAME_SET)) == INSN_SP_COPY &&
-        !function->has_calls;
-    if ((insn->traits & INSN_BELOW_SP) || other_copy ||
-        below_stack(walker, insn, state))
+    if ((insn->traits & INSN_BELOW_SP) || below_stack(walker, insn, state))
         function->red_zone = true;
 }
 
@@ -200,12 +196,63 @@ static struct state entry_state(const struct program *program,
     return entry;
 }
 
+/* Helpers that were taken from ends of functions go on to others, as deep as this. */
+enum { TAIL_LEVELS = 8 };
+
+/* Some instruction of these has one of the traits; or one jumps to helpers that have
+ * them, which were part of it in an earlier round. */
+static bool has_traits(const struct program *program, uint32_t number, uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (program->insns[function->first_insn + i].traits & traits)
+            return true;
+    }
+    return false;
+}
+
+static bool jumps_to_traits(const struct program *program, uint32_t number,
+                            uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t at = function->first_insn + i;
+        for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
+            uint32_t callee = insn_callee(program, at);
+            if (callee == NO_INDEX ||
+                !program->code[program->functions[callee].code].helpers)
+                break;
+            const struct function *helper = &program->functions[callee];
+            if (level == TAIL_LEVELS || helper->insn_count == 0 ||
+                has_traits(program, callee, traits))
+                return true;
+            at = helper->first_insn + helper->insn_count - 1;
+        }
+    }
+    return false;
+}
+
+/* Bytes below SP may be in use. Code that makes no call may address them in more ways
+ * than can be followed (an index, a pointer made of the frame register), so there every
+ * look at the stack counts. Compilers lower SP by all they need in functions that call.
+ * A helper that is jumped to runs in the frame of its sites. */
+static bool may_use_red_zone(const struct program *program, uint32_t number)
+{
+    const uint32_t looks = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE |
+                           INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
+    const struct function *function = &program->functions[number];
+    if (program->code[function->code].helpers)
+        return true;
+    uint32_t traits = function->has_calls ? (uint32_t)INSN_BELOW_SP : looks;
+    return has_traits(program, number, traits) ||
+           jumps_to_traits(program, number, traits);
+}
+
 static void walk(struct walker *walker)
 {
     const struct program *program = walker->lift->program;
     struct function *function = &walker->lift->program->functions[walker->function];
-    /* A helper that is jumped to runs in the frame of its sites, red zone included. */
-    if (program->code[function->code].helpers)
+    if (program->target->call_pushes && may_use_red_zone(program, walker->function))
         function->red_zone = true;
     struct state entry = entry_state(program, function);
     flow_to(walker, function->first_block, &entry);

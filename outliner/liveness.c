@@ -97,6 +97,13 @@ static enum callee callee_of(const struct program *program, uint32_t number,
     return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
 }
 
+uint32_t insn_callee(const struct program *program, uint32_t insn)
+{
+    uint32_t function;
+    callee_of(program, insn, &function);
+    return function;
+}
+
 static uint64_t link_bit(const struct target *target)
 {
     return target->link_register < 64 ? (uint64_t)1 << target->link_register : 0;

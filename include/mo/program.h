@@ -164,6 +164,9 @@ void insn_effects(const struct program *program, uint32_t insn, struct regset *u
 
 /* A jump that leaves the function for the entry of another one, as a call by the ABI would. */
 bool insn_is_tail_call(const struct program *program, uint32_t insn);
+/* The function whose entry a direct call or jump goes to, in any section of the object;
+ * NO_INDEX when that is not certain, or elsewhere. */
+uint32_t insn_callee(const struct program *program, uint32_t insn);
 /* The function follows conventions of its own: an outlined one, a cold part. */
 bool function_is_private(const struct program *program, uint32_t function);
 
