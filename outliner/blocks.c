@@ -41,6 +41,7 @@ static void cut_function(struct lift *lift, uint32_t number)
 void lift_blocks(struct lift *lift)
 {
     struct program *program = lift->program;
+    array_reserve(lift->arena, &lift->blocks, program->insn_count / 4 + 1); /* likely */
     for (uint32_t f = 0; f < program->function_count; f++)
         cut_function(lift, f);
     program->blocks = lift->blocks.items;

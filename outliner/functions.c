@@ -264,12 +264,30 @@ static struct symbol_spans collect_spans(struct arena *arena,
     return all;
 }
 
+/* Instructions that the sections can hold, or are likely to where they have any length.
+ */
+static void reserve_insns(struct lift *lift)
+{
+    const struct program *program = lift->program;
+    enum { LIKELY_LENGTH = 3 }; /* bytes; x86-64 code has 3.5 to 4.5 */
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->code_count; i++)
+        bytes += program_section(program, i)->data.size;
+    uint32_t align = program->target->code_align;
+    uint64_t count = bytes / (align > 1 ? align : LIKELY_LENGTH) + 1;
+    if (count < NO_INDEX)
+        array_reserve(lift->arena, &lift->insns, (uint32_t)count);
+}
+
 void lift_functions(struct lift *lift)
 {
     struct program *program = lift->program;
+    reserve_insns(lift);
     struct arena *stage = arena_new();
     struct symbol_spans all = {0};
-    struct decoder *decoder = decoder_new(stage, program->target);
+    struct decoder *decoder = lift->options->decoder;
+    if (!decoder)
+        decoder = decoder_new(stage, program->target);
     for (uint32_t i = 0; i < program->code_count; i++) {
         struct code *code = &program->code[i];
         const struct object *object = program_object(program, i);

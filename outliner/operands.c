@@ -53,6 +53,7 @@ struct operand {
     const struct object *object;
     const struct reloc *reloc;
     const struct reloc_kind *kind;
+    const uint8_t *names; /* by symbol: NAME_... */
 };
 
 /* The relocation's field is the PC-relative one, as opposed to an immediate beside it.
@@ -88,13 +89,28 @@ static void set_target(const struct operand *operand)
         insn->target = (uint32_t)to.offset;
 }
 
+/* What the name of a symbol says about whoever refers to it. */
+enum { NAME_STAYS = 1, NAME_SPLIT_STACK = 2 };
+
+/* By symbol: they are fewer than the references to them. */
+static const uint8_t *judge_names(struct arena *arena, const struct object *object)
+{
+    uint8_t *names = arena_alloc(arena, object->symbol_count);
+    for (uint32_t i = 0; i < object->symbol_count; i++) {
+        const char *name = object->symbols[i].name;
+        names[i] = (uint8_t)((is_stay_name(name) ? NAME_STAYS : 0) |
+                             (is_split_stack_name(name) ? NAME_SPLIT_STACK : 0));
+    }
+    return names;
+}
+
 static void apply_name(const struct operand *operand)
 {
     struct insn *insn = &operand->lift->program->insns[operand->insn];
-    const char *name = operand->object->symbols[operand->reloc->symbol].name;
-    if (is_stay_name(name))
+    uint8_t name = operand->names[operand->reloc->symbol];
+    if (name & NAME_STAYS)
         insn->traits |= INSN_FORBIDDEN;
-    if (is_split_stack_name(name))
+    if (name & NAME_SPLIT_STACK)
         lift_seal(operand->lift, operand->function, REFUSAL_SPLIT_STACK, insn->offset);
 }
 
@@ -179,8 +195,12 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
 void lift_operands(struct lift *lift)
 {
     struct program *program = lift->program;
+    struct arena *stage = arena_new();
+    const uint8_t *names = NULL;
     for (uint32_t c = 0; c < program->code_count; c++) {
         const struct code *code = &program->code[c];
+        if (c == 0 || code->object != code[-1].object)
+            names = judge_names(stage, program_object(program, c));
         const struct section *section = program_section(program, c);
         uint32_t reloc = 0;
         for (uint32_t f = 0; f < code->function_count; f++) {
@@ -193,10 +213,12 @@ void lift_operands(struct lift *lift)
             struct operand operand = {.lift = lift,
                                       .code = c,
                                       .function = number,
-                                      .object = program_object(program, c)};
+                                      .object = program_object(program, c),
+                                      .names = names};
             reloc = walk_function(&operand, reloc);
         }
         if (code->function_count && reloc < section->reloc_count)
             lift_freeze(lift, c, REFUSAL_UNKNOWN_RELOC, section->relocs[reloc].offset);
     }
+    arena_free(stage);
 }

@@ -60,6 +60,18 @@ static bool is_transfer(const struct insn *insn)
            insn->flow == FLOW_CALL;
 }
 
+/* The function at a position: most references stay in their own. */
+static uint32_t function_near(const struct lead *lead, uint32_t position)
+{
+    const struct program *program = lead->lift->program;
+    uint32_t own = program_function_of_insn(program, lead->insn);
+    const struct function *function = &program->functions[own];
+    if (function->code == lead->code && position >= function->start &&
+        position < function->end)
+        return own;
+    return program_function_at(program, lead->code, position);
+}
+
 /* An instruction refers to `position` of a code section. Branches to it make it a
  * block; everything else is a label whose address is taken. */
 static void note_from_insn(const struct lead *lead)
@@ -67,7 +79,7 @@ static void note_from_insn(const struct lead *lead)
     struct program *program = lead->lift->program;
     const struct insn *insn = &program->insns[lead->insn];
     uint32_t position = (uint32_t)lead->position;
-    uint32_t number = program_function_at(program, lead->code, position);
+    uint32_t number = function_near(lead, position);
     if (number == NO_INDEX) {
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, position);
         return;
@@ -79,7 +91,7 @@ static void note_from_insn(const struct lead *lead)
     }
     if (position == function->start)
         return;
-    uint32_t there = program_insn_at(program, lead->code, position);
+    uint32_t there = program_insn_in(program, number, position);
     if (there == NO_INDEX)
         lift_seal(lead->lift, number, REFUSAL_BRANCH_INTO_INSN, position);
     else if (insn->flow == FLOW_CALL)

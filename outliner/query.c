@@ -54,9 +54,13 @@ uint32_t program_function_at(const struct program *program, uint32_t code,
 
 uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t offset)
 {
-    uint32_t number = program_function_at(program, code, offset);
-    if (number == NO_INDEX)
-        return NO_INDEX;
+    uint32_t function = program_function_at(program, code, offset);
+    return function == NO_INDEX ? NO_INDEX : program_insn_in(program, function, offset);
+}
+
+uint32_t program_insn_in(const struct program *program, uint32_t number,
+                         uint32_t offset)
+{
     const struct function *function = &program->functions[number];
     uint32_t low = function->first_insn, high = low + function->insn_count;
     while (low < high) {

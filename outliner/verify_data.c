@@ -274,7 +274,7 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
 bool verify_data(struct verify *verify, struct error *err)
 {
     struct program *program;
-    struct lift_options options = {.only_tables = true};
+    struct lift_options options = {.decoder = verify->decoder, .only_tables = true};
     if (!program_lift(verify->arena, verify->before.objects, verify->rows, &options,
                       &program, err))
         return false;

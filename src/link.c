@@ -13,6 +13,7 @@
  */
 #include "mo/link.h"
 
+#include "mo/decoder.h"
 #include "mo/dump.h"
 #include "mo/inputs.h"
 #include "mo/outputs.h"
@@ -30,7 +31,8 @@
 struct link {
     const struct options *options;
     struct arena *session;
-    struct row_table *rows; /* unwind rows have one numbering for the whole run */
+    struct row_table *rows;  /* unwind rows have one numbering for the whole run */
+    struct decoder *decoder; /* the rounds see the same instructions again and again */
     struct inputs inputs;
     struct sets before, after;
     struct report report;
@@ -63,6 +65,7 @@ static bool plan_round(struct link *link, struct arena *stage,
                        struct plan *plan, struct error *err)
 {
     struct lift_options lift = lift_options_of(link->options);
+    lift.decoder = link->decoder;
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
     struct tokens tokens;
@@ -245,6 +248,9 @@ static bool run(struct link *link, struct error *err)
     /* Files become checked values. From here on nobody doubts an index. */
     if (!inputs_read(session, options, &link->inputs, err))
         return false;
+
+    const struct target *target = target_of(link->inputs.objects[0]->machine);
+    link->decoder = target ? decoder_new(session, target) : NULL;
 
     /* Before any work: an output that would destroy an input, or another output. */
     if (!inputs_check_output(session, options, &link->inputs, err))

@@ -25,6 +25,12 @@
          : (void)0, \
      (array)->items[(array)->count++] = (value))
 
+/* Room for `wanted` items, as long as the array is empty. Memory that is never written
+ * costs next to nothing, copies of an array that has grown do. */
+#define array_reserve(arena, array, wanted) \
+    ((array)->capacity = (wanted), \
+     (array)->items = arena_alloc_array((arena), (array)->capacity, sizeof *(array)->items))
+
 /* Returns a copy of `items` with room for at least one more; updates *capacity. */
 void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, size_t size);
 

@@ -114,11 +114,13 @@ struct program {
     uint32_t refused_count[REFUSAL_COUNT];
 };
 
+struct decoder;
 struct lift_options {
     const char *const *keep; /* globs of function names to leave alone */
     uint32_t keep_count;
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
+    struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
 };
 
@@ -136,6 +138,8 @@ uint32_t program_code_of(const struct program *program, uint32_t object, uint32_
 uint32_t program_function_at(const struct program *program, uint32_t code, uint32_t offset);
 /* The instruction that starts at this offset, or NO_INDEX. */
 uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t offset);
+/* The same when its function is known. */
+uint32_t program_insn_in(const struct program *program, uint32_t function, uint32_t offset);
 uint32_t program_function_of_insn(const struct program *program, uint32_t insn);
 uint32_t program_block_of_insn(const struct program *program, uint32_t insn);
 const uint8_t *program_bytes(const struct program *program, uint32_t insn);
