@@ -45,9 +45,11 @@ static bool starts_with(const char *text, const char *prefix)
  * part of a function continues it. */
 static bool private_name(const char *name)
 {
-    return starts_with(name, "OUTLINED_FUNCTION_") ||
-           starts_with(name, "mo_outlined.") || strstr(name, ".cold") ||
-           strstr(name, ".__part.");
+    if (starts_with(name, "OUTLINED_FUNCTION_"))
+        return true;
+    const char *dot = strchr(name, '.'); /* most names have none */
+    return dot && (starts_with(name, "mo_outlined.") || strstr(dot, ".cold") ||
+                   strstr(dot, ".__part."));
 }
 
 bool function_is_private(const struct program *program, uint32_t function)
@@ -253,22 +255,36 @@ static struct regset live_in(const struct summary *sum, struct regset out)
         (uint8_t)((out.flags & ~sum->kills.flags) | sum->uses.flags)};
 }
 
-static struct regset live_out(const struct program *program, uint32_t number,
-                              const struct regset *ins)
+/* What is known of a block before anything is live. */
+struct shape {
+    struct summary sum;
+    struct successors to;
+    struct regset exit; /* live where control leaves the function */
+};
+
+static struct shape shape_of(const struct program *program, uint32_t number)
 {
     const struct block *block = &program->blocks[number];
-    const struct function *function = &program->functions[block->function];
     uint32_t last = block->first_insn + block->insn_count - 1;
-    struct successors to = block_successors(program, number);
-    struct regset out = {0};
-    if (to.leaves || program->insns[last].flow == FLOW_RETURN)
-        out = joined(out, live_at_exit(program, block->function, last));
+    struct shape shape = {.sum = summarise(program, block),
+                          .to = block_successors(program, number)};
+    if (shape.to.leaves || program->insns[last].flow == FLOW_RETURN)
+        shape.exit = live_at_exit(program, block->function, last);
+    return shape;
+}
+
+static struct regset live_out(const struct program *program,
+                              const struct function *function,
+                              const struct shape *shape, const struct regset *ins)
+{
+    const struct jump_table *table = shape->to.table;
+    struct regset out = shape->exit;
     for (int i = 0; i < 2; i++) {
-        if (to.direct[i] != NO_INDEX)
-            out = joined(out, ins[to.direct[i] - function->first_block]);
+        if (shape->to.direct[i] != NO_INDEX)
+            out = joined(out, ins[shape->to.direct[i] - function->first_block]);
     }
-    for (uint32_t i = 0; to.table && i < to.table->count; i++) {
-        uint32_t insn = program_insn_at(program, function->code, to.table->targets[i]);
+    for (uint32_t i = 0; table && i < table->count; i++) {
+        uint32_t insn = program_insn_at(program, function->code, table->targets[i]);
         if (insn != NO_INDEX)
             out = joined(
                 out, ins[program_block_of_insn(program, insn) - function->first_block]);
@@ -277,19 +293,18 @@ static struct regset live_out(const struct program *program, uint32_t number,
 }
 
 static void solve(struct program *program, const struct function *function,
-                  struct regset *ins, struct summary *sums)
+                  struct regset *ins, struct shape *shapes)
 {
     for (uint32_t b = 0; b < function->block_count; b++) {
         ins[b] = (struct regset){0};
-        sums[b] = summarise(program, &program->blocks[function->first_block + b]);
+        shapes[b] = shape_of(program, function->first_block + b);
     }
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t b = function->block_count; b-- > 0;) {
-            uint32_t number = function->first_block + b;
-            struct block *block = &program->blocks[number];
-            block->live_out = live_out(program, number, ins);
-            struct regset in = live_in(&sums[b], block->live_out);
+            struct block *block = &program->blocks[function->first_block + b];
+            block->live_out = live_out(program, function, &shapes[b], ins);
+            struct regset in = live_in(&shapes[b].sum, block->live_out);
             changed = changed || !same(in, ins[b]);
             ins[b] = in;
         }
@@ -345,12 +360,12 @@ void lift_liveness(struct program *program)
             most = program->functions[f].block_count;
     }
     struct regset *ins = arena_new_array(stage, struct regset, most);
-    struct summary *sums = arena_new_array(stage, struct summary, most);
+    struct shape *shapes = arena_new_array(stage, struct shape, most);
     for (uint32_t f = 0; f < program->function_count; f++) {
         const struct function *function = &program->functions[f];
         if (function->refusal != REFUSAL_NONE)
             continue;
-        solve(program, function, ins, sums);
+        solve(program, function, ins, shapes);
         for (uint32_t b = 0; b < function->block_count; b++)
             mark(program, &program->blocks[function->first_block + b]);
     }
