@@ -126,7 +126,7 @@ uint32_t view_relocs(const struct view *view, uint32_t *first)
     uint32_t count = 0;
     *first = 0;
     if ((view->insn->traits & INSN_RELOCATED) != 0) {
-        *first = section_reloc_at(section, view->insn->offset);
+        *first = view->insn->reloc;
         while (*first + count < section->reloc_count &&
                section->relocs[*first + count].offset < end) {
             count++;

@@ -100,12 +100,21 @@ bool insn_is_resolved(const struct program *program, uint32_t insn)
     return true;
 }
 
+/* A branch that has not become longer reaches. */
+static bool is_no_farther(int64_t old, int64_t new)
+{
+    return old < 0 ? new >= old &&new <= 0 : new >= 0 && new <= old;
+}
+
 static bool reaches(const struct program *program, const struct layout *layout,
                     const struct insn *insn, const uint8_t *bytes)
 {
     uint8_t out[CODE_BYTES];
     int64_t from = offsets_start(&layout->offsets, insn->offset);
     int64_t to = offsets_start(&layout->offsets, insn->target);
+    int64_t distance = (int64_t)insn->target - (int64_t)insn->offset;
+    if (insn->flow != FLOW_NEXT && is_no_farther(distance, to - from))
+        return true;
     return program->target->retarget(bytes, insn->length, to - from, out);
 }
 

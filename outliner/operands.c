@@ -165,6 +165,7 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
     const struct function *function = &program->functions[operand->function];
     const struct section *section = program_section(program, operand->code);
     uint32_t last_atom = NO_INDEX, open = NO_INDEX, open_symbol = 0;
+    uint32_t last = NO_INDEX; /* instruction with a relocation */
     operand->insn = function->first_insn;
     for (; reloc < section->reloc_count; reloc++) {
         operand->reloc = &section->relocs[reloc];
@@ -175,6 +176,9 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
                    program->insns[operand->insn].length <=
                at)
             operand->insn++;
+        if (operand->insn != last)
+            program->insns[operand->insn].reloc = reloc;
+        last = operand->insn;
         operand->kind = program->target->reloc_kind(operand->reloc->type);
         if (!operand->kind) {
             lift_freeze(operand->lift, operand->code, REFUSAL_UNKNOWN_RELOC, at);

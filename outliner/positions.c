@@ -266,6 +266,11 @@ static void note_frozen_reloc(struct lead *lead)
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
 }
 
+static bool covers(const struct insn *insn, uint32_t offset)
+{
+    return insn->offset <= offset && offset - insn->offset < insn->length;
+}
+
 /* The instruction of the function that holds this byte. */
 static uint32_t insn_covering(const struct program *program, uint32_t function,
                               uint32_t offset)
@@ -283,12 +288,32 @@ static uint32_t insn_covering(const struct program *program, uint32_t function,
     return low;
 }
 
+enum { NEARBY_INSNS = 16 };
+
+/* The same, of a code section; NO_INDEX when it lies in no function. The one before it
+ * that was asked for last (`near`, or NO_INDEX) is usually not far. */
+static uint32_t insn_around(const struct program *program, uint32_t code,
+                            uint32_t offset, uint32_t near)
+{
+    if (near != NO_INDEX) {
+        const struct function *in = &program->functions[program->insns[near].function];
+        uint32_t end = in->first_insn + in->insn_count;
+        for (uint32_t i = near; i < end && i - near < NEARBY_INSNS; i++) {
+            if (covers(&program->insns[i], offset))
+                return i;
+        }
+    }
+    uint32_t function = program_function_at(program, code, offset);
+    return function == NO_INDEX ? NO_INDEX : insn_covering(program, function, offset);
+}
+
 static void note_section(struct lift *lift, uint32_t object, uint32_t index)
 {
     struct program *program = lift->program;
     const struct section *section = &program->objects->items[object]->sections[index];
     uint32_t code =
         section_is_code(section) ? program_code_of(program, object, index) : NO_INDEX;
+    uint32_t near = NO_INDEX;
     for (uint32_t r = 0; r < section->reloc_count; r++) {
         struct lead lead = {.lift = lift,
                             .object = object,
@@ -298,10 +323,10 @@ static void note_section(struct lift *lift, uint32_t object, uint32_t index)
                             .insn = NO_INDEX};
         bool in_code = code != NO_INDEX;
         if (in_code && program->code[code].function_count) {
-            uint32_t f = program_function_at(program, code, (uint32_t)lead.at->offset);
-            if (f == NO_INDEX)
+            lead.insn = insn_around(program, code, (uint32_t)lead.at->offset, near);
+            if (lead.insn == NO_INDEX)
                 continue; /* in the padding: frozen already */
-            lead.insn = insn_covering(program, f, (uint32_t)lead.at->offset);
+            near = lead.insn;
         }
         if (in_code && lead.insn == NO_INDEX)
             note_frozen_reloc(&lead);

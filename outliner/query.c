@@ -121,7 +121,7 @@ uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *
         return 0;
     const struct section *section =
         program_section(program, code_of_insn(program, insn));
-    *first = section_reloc_at(section, of->offset);
+    *first = of->reloc;
     uint32_t count = 0;
     while (*first + count < section->reloc_count &&
            section->relocs[*first + count].offset < (uint64_t)of->offset + of->length)

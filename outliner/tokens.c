@@ -89,22 +89,21 @@ void tokens_make(struct arena *arena, const struct program *program, struct toke
         .keys = table_new(stage),
         .key = buffer_new(stage),
         .table_jumps = mark_table_jumps(stage, program),
-        .values = arena_new_array(stage, uint32_t, room),
-        .insns = arena_new_array(stage, uint32_t, room),
-        .sizes = arena_new_array(stage, uint8_t, room),
-        .glued = arena_new_array(stage, uint8_t, room),
+        .values = arena_new_array(arena, uint32_t, room),
+        .insns = arena_new_array(arena, uint32_t, room),
+        .sizes = arena_new_array(arena, uint8_t, room),
+        .glued = arena_new_array(arena, uint8_t, room),
         .separator = UINT32_MAX - 1,
     };
     for (uint32_t f = 0; f < program->function_count; f++) {
         put_function(&writer, &program->functions[f]);
     }
-    uint32_t count = writer.count;
     *out = (struct tokens){
-        .values = arena_copy(arena, writer.values, count * sizeof *writer.values),
-        .insns = arena_copy(arena, writer.insns, count * sizeof *writer.insns),
-        .sizes = arena_copy(arena, writer.sizes, count),
-        .glued = arena_copy(arena, writer.glued, count),
-        .count = count,
+        .values = writer.values,
+        .insns = writer.insns,
+        .sizes = writer.sizes,
+        .glued = writer.glued,
+        .count = writer.count,
     };
     arena_free(stage);
 }

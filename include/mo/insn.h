@@ -81,6 +81,8 @@ struct insn {
     uint32_t traits;
     int32_t sp_value; /* see the traits */
     uint32_t function; /* function index (set by the lifter) */
+    uint32_t reloc; /* index of its first relocation in the section, if it is relocated
+                       (set by the lifter) */
 };
 
 #endif

@@ -56,7 +56,8 @@ uint64_t cursor_u64(struct cursor *cursor)
     return take_word(cursor, 8);
 }
 
-/* Reads the groups of seven bits; *shift is the number of bits read, *last the final byte. */
+/* Reads the groups of seven bits; *shift is the number of bits read, *last the final
+ * byte. */
 static uint64_t take_leb(struct cursor *cursor, uint32_t *shift, uint8_t *last)
 {
     uint64_t value = 0;
@@ -237,10 +238,25 @@ int64_t load_le_signed(const uint8_t *at, uint32_t size)
     return (int64_t)(size < 8 ? (value ^ sign) - sign : value);
 }
 
+static void store_four(uint8_t *at, uint64_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+    at[2] = (uint8_t)(value >> 16);
+    at[3] = (uint8_t)(value >> 24);
+}
+
 void store_le(uint8_t *at, uint32_t size, uint64_t value)
 {
-    for (uint32_t i = 0; i < size; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
+    if (size == 8) {
+        store_four(at, value);
+        store_four(at + 4, value >> 32);
+    } else if (size == 4) {
+        store_four(at, value);
+    } else {
+        for (uint32_t i = 0; i < size; i++)
+            at[i] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 bool fits_signed(int64_t value, uint32_t bits)

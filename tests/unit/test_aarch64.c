@@ -451,6 +451,7 @@ static bool find(const uint32_t *words, struct world *world, uint32_t branch,
     }
     insns[2].traits |= INSN_RELOCATED;
     insns[3].traits |= INSN_RELOCATED;
+    insns[3].reloc = 1;
     world->relocs[0] = (struct reloc){8, 0, 1, R_AARCH64_ADR_PREL_PG_HI21};
     world->relocs[1] = (struct reloc){12, 0, 1, R_AARCH64_ADD_ABS_LO12_NC};
     const struct section sections[3] = {

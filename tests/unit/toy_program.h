@@ -252,7 +252,9 @@ static inline struct function *toy_function(struct toy *toy, bool rows,
                             .defs = from->defs,
                             .length = 4,
                             .flow = from->flow,
-                            .traits = from->traits};
+                            .traits = from->traits,
+                            .function = toy->functions.count,
+                            .reloc = toy->relocs.count};
         if (from->reloc != 0) {
             struct reloc reloc = {.offset = insn.offset,
                                   .addend = from->addend,
