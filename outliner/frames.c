@@ -40,18 +40,24 @@ static void check_entry(struct lift *lift, uint32_t code, const struct fde *fde)
     struct program *program = lift->program;
     uint32_t number = program_function_at(program, code, fde->start);
     uint32_t end = fde->start + fde->length;
-    if (program->code[code].helpers || fde->length == 0)
+    /* What cannot be read cannot be compared either, so its code does not even move. */
+    if (fde->refusal != REFUSAL_NONE) {
+        lift_freeze(lift, code, REFUSAL_BAD_FRAME, fde->start);
+        return;
+    }
+    if (program->code[code].helpers)
         return;
     const struct function *function =
         number == NO_INDEX ? NULL : &program->functions[number];
-    if (!function || end > function->end) {
+    bool empty = fde->length == 0;
+    if (!function || end > function->end || (empty && fde->start != function->start)) {
         lift_freeze(lift, code, REFUSAL_FRAME_MISMATCH, fde->start);
         return;
     }
+    if (empty)
+        return; /* says nothing, and moves with the function's start */
     if (function->start != fde->start || function->end != end)
         seal_range(lift, code, fde, REFUSAL_FRAME_MISMATCH);
-    else if (fde->refusal != REFUSAL_NONE)
-        lift_seal(lift, number, REFUSAL_BAD_FRAME, fde->start);
     else if (fde->has_lsda)
         lift_seal(lift, number, REFUSAL_EXCEPTION_TABLE, fde->start);
 }

@@ -109,6 +109,10 @@ static bool decode_range(const struct cutter *cutter, uint32_t start, uint32_t e
     struct lift *lift = cutter->lift;
     uint32_t first = lift->insns.count;
     *only_nops = true;
+    if (start % lift->program->target->code_align) {
+        lift_freeze(lift, cutter->code, REFUSAL_UNDECODABLE, start);
+        return false;
+    }
     for (uint32_t at = start; at < end;) {
         struct insn insn = {0};
         if (!decoder_decode(cutter->decoder, cutter->section->data.at + at, end - at,

@@ -184,6 +184,11 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
             lift_freeze(operand->lift, operand->code, REFUSAL_UNKNOWN_RELOC, at);
             continue;
         }
+        const struct insn *insn = &program->insns[operand->insn];
+        if (at + operand->kind->size > (uint64_t)insn->offset + insn->length) {
+            lift_freeze(operand->lift, operand->code, REFUSAL_UNKNOWN_RELOC, at);
+            continue;
+        }
         apply_reloc(operand);
         enum reloc_class kind = operand->kind->kind;
         glue(program, operand->insn, kind, operand->reloc->symbol, &open, &open_symbol);

@@ -133,9 +133,15 @@ static bool changes_agree(const struct fde *a, const struct fde *b)
 
 static const struct fde *fde_there(const struct verify *verify, struct spot spot)
 {
-    const struct fde *fde;
-    row_of_spot(&verify->after, spot, &fde);
-    return fde;
+    const struct frames *frames = &verify->after.frames[spot.object];
+    uint32_t first;
+    uint32_t count =
+        frames_find(frames, spot.section, spot.offset, spot.offset + 1, &first);
+    for (uint32_t i = 0; i < count; i++) {
+        if (frames->fdes[first + i].start == spot.offset)
+            return &frames->fdes[first + i];
+    }
+    return NULL;
 }
 
 /* Where an entry ends matters little, since rows are compared at every instruction; but

@@ -102,7 +102,10 @@ static bool check_alignment(struct verify *verify, uint32_t object, struct error
         const struct symbol *symbol = &after->symbols[i];
         bool code = symbol->type == STT_FUNC && in_section(symbol) &&
                     section_is_code(&after->sections[symbol->section]);
-        if (code && symbol->value % align != 0) {
+        if (!code || symbol->value % align == 0)
+            continue;
+        uint32_t old = verify->before_of[object][symbol->section];
+        if (old == NO_INDEX || !is_unchanged(verify, object, old)) {
             struct place place = object_place(after, symbol->section, symbol->value);
             return fail(err, &place, "internal error: a function is not aligned");
         }

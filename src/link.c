@@ -219,11 +219,9 @@ static bool outline_sets(struct link *link, struct error *err)
     return true;
 }
 
-static bool print_report(struct link *link, struct error *err)
+static struct bytes report_bytes(struct link *link)
 {
     const struct options *options = link->options;
-    if (options->report == REPORT_NONE)
-        return true;
     for (uint32_t i = 0; i < link->before.count; i++) {
         report_before(&link->report, &link->before.items[i].objects);
         report_after(&link->report, &link->after.items[i].objects);
@@ -231,12 +229,28 @@ static bool print_report(struct link *link, struct error *err)
     link->report.outlined = options->outline;
     link->report.verified = options->outline && !options->no_verify;
     link->report.dry_run = options->dry_run;
-    struct bytes text = options->report == REPORT_JSON
-                            ? report_json(link->session, &link->report)
-                            : report_text(link->session, &link->report);
-    if (options->report_path)
-        return file_write(options->report_path, text, err);
-    fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
+    return options->report == REPORT_JSON ? report_json(link->session, &link->report)
+                                          : report_text(link->session, &link->report);
+}
+
+/* The objects, and the report: all or nothing. A report that goes to a file is written
+ * first, since it is the one that can be taken back. */
+static bool write_all(struct link *link, struct error *err)
+{
+    const struct options *options = link->options;
+    struct bytes text = {0};
+    if (options->report != REPORT_NONE)
+        text = report_bytes(link);
+    const char *path = options->report_path;
+    if (path && !file_write(path, text, err))
+        return false;
+    if (!outputs_write(link->session, options, &link->inputs, &link->after, err)) {
+        if (path)
+            remove(path);
+        return false;
+    }
+    if (!path && text.size)
+        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
     return true;
 }
 
@@ -274,10 +288,7 @@ static bool run(struct link *link, struct error *err)
 
     /* Only now, with nothing left that can go wrong but the file system, files appear.
      */
-    if (!outputs_write(session, options, &link->inputs, &link->after, err))
-        return false;
-
-    return print_report(link, err);
+    return write_all(link, err);
 }
 
 bool link_run(const struct options *options, struct error *err)

@@ -69,7 +69,7 @@ static uint64_t relocatable_size(const struct section *section)
 {
     if (!(section->flags & SHF_COMPRESSED))
         return section->data.size;
-    if (section->data.size < sizeof(Elf64_Chdr))
+    if (!section->data.at || section->data.size < sizeof(Elf64_Chdr))
         return 0;
     return load_le(section->data.at + offsetof(Elf64_Chdr, ch_size), 8);
 }
