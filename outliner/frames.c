@@ -40,11 +40,6 @@ static void check_entry(struct lift *lift, uint32_t code, const struct fde *fde)
     struct program *program = lift->program;
     uint32_t number = program_function_at(program, code, fde->start);
     uint32_t end = fde->start + fde->length;
-    /* What cannot be read cannot be compared either, so its code does not even move. */
-    if (fde->refusal != REFUSAL_NONE) {
-        lift_freeze(lift, code, REFUSAL_BAD_FRAME, fde->start);
-        return;
-    }
     if (program->code[code].helpers)
         return;
     const struct function *function =
@@ -78,11 +73,44 @@ static void give_frame(struct lift *lift, uint32_t number, bool unit_has_frames)
         lift_seal(lift, number, REFUSAL_NO_FRAME, function->start);
 }
 
+/* An entry that cannot be read, or that describes something else than code. */
+static bool is_strange(const struct lift *lift, uint32_t object, const struct fde *fde)
+{
+    if (fde->code_section == NO_INDEX)
+        return fde->refusal != REFUSAL_NONE;
+    const struct section *section =
+        &lift->program->objects->items[object]->sections[fde->code_section];
+    return fde->refusal != REFUSAL_NONE || !section_is_code(section) ||
+           (uint64_t)fde->start + fde->length > section->data.size;
+}
+
+/* A table with strange entries is not touched, nor is any code that it describes. */
+static void freeze_strange(struct lift *lift, struct arena *stage, uint32_t object)
+{
+    const struct object *of = lift->program->objects->items[object];
+    const struct frames *frames = &lift->program->frames[object];
+    bool *strange = arena_new_array(stage, bool, of->section_count);
+    for (uint32_t i = 0; i < frames->fde_count; i++) {
+        if (is_strange(lift, object, &frames->fdes[i]))
+            strange[frames->fdes[i].section] = true;
+    }
+    for (uint32_t i = 0; i < frames->fde_count; i++) {
+        const struct fde *fde = &frames->fdes[i];
+        uint32_t code = !strange[fde->section] || fde->code_section == NO_INDEX
+                            ? NO_INDEX
+                            : program_code_of(lift->program, object, fde->code_section);
+        if (code != NO_INDEX)
+            lift_freeze(lift, code, REFUSAL_BAD_FRAME_SECTION, fde->start);
+    }
+}
+
 void lift_frames(struct lift *lift)
 {
     struct program *program = lift->program;
     struct arena *stage = arena_new();
     bool *has = NULL;
+    for (uint32_t o = 0; o < program->objects->count; o++)
+        freeze_strange(lift, stage, o);
     for (uint32_t c = 0; c < program->code_count; c++) {
         const struct code *code = &program->code[c];
         const struct object *object = program_object(program, c);

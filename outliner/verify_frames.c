@@ -163,7 +163,12 @@ static bool ends_alike(const struct verify *verify, struct spot before,
 static bool check_fde(struct verify *verify, uint32_t object, const struct fde *fde,
                       struct error *err)
 {
-    if (fde->code_section == NO_INDEX || fde->length == 0)
+    const struct objects *objects = verify->before.objects;
+    if (fde->code_section == NO_INDEX || fde->length == 0 ||
+        !section_is_code(&objects->items[object]->sections[fde->code_section]))
+        return true;
+    /* What cannot be read cannot be told apart, either, but if nothing has changed … */
+    if (fde->refusal != REFUSAL_NONE && is_unchanged(verify, object, fde->section))
         return true;
     const struct section_map *map = &verify->maps[object][fde->code_section];
     struct spot old = {object, fde->code_section, fde->start};

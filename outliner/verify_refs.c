@@ -287,6 +287,10 @@ bool meanings_agree(struct verify *verify, const struct meaning *before,
                            "it refers to another absolute value");
     if (before->name)
         return names_agree(verify, before, after, &from, err);
+    /* Local symbols that stand for nothing: all that is left is the addend. */
+    if (!before->placed && !after->placed && !after->name &&
+        before->addend == after->addend)
+        return true;
     if (!before->placed || !after->placed)
         return verify_fail(verify, from_before, from_after, err,
                            "it refers to '%s', which is not in the output",
