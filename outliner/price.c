@@ -69,23 +69,28 @@ static void price_helper_frames(const struct pricer *pricer, struct plan *plan)
     }
 }
 
-static bool price(struct pricer *pricer, struct plan *plan, struct error *err)
+bool placement_make(struct arena *arena, const struct program *program,
+                    const struct plan *plan, const struct edit_list *extra,
+                    struct placement *out, struct error *err)
 {
-    struct edit_list edits = edits_of_plan(pricer->stage, pricer->program, plan, NULL);
-    if (!layouts_make(pricer->stage, pricer->program, &edits, &pricer->layouts, err) ||
-        !helpers_make(pricer->stage, pricer->program, plan, &pricer->places, err))
-        return false;
-    plan->predicted_code = price_code(pricer);
-    if (!price_frames(pricer, &plan->predicted_eh, err))
-        return false;
-    price_helper_frames(pricer, plan);
-    return true;
+    struct edit_list edits = edits_of_plan(arena, program, plan, extra);
+    return layouts_make(arena, program, &edits, &out->layouts, err) &&
+           helpers_make(arena, program, plan, &out->places, err);
 }
 
 bool plan_price(struct arena *arena, const struct program *program, struct plan *plan,
                 struct error *err)
 {
-    struct pricer pricer = {.stage = arena, .program = program, .plan = plan};
+    struct placement *placement = arena_new_one(arena, struct placement);
     plan->predicted_code = plan->predicted_eh = plan->predicted_hdr = 0;
-    return price(&pricer, plan, err);
+    if (!placement_make(arena, program, plan, NULL, placement, err))
+        return false;
+    plan->placement = placement;
+    struct pricer pricer = {arena, program, plan, placement->layouts,
+                            placement->places};
+    plan->predicted_code = price_code(&pricer);
+    if (!price_frames(&pricer, &plan->predicted_eh, err))
+        return false;
+    price_helper_frames(&pricer, plan);
+    return true;
 }

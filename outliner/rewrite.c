@@ -181,10 +181,13 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
 {
     const struct program *program = rewrite->program;
     const struct plan *plan = rewrite->plan;
-    struct edit_list edits = edits_of_plan(rewrite->stage, program, plan, extra);
-    if (!layouts_make(rewrite->stage, program, &edits, &rewrite->layouts, err) ||
-        !helpers_make(rewrite->stage, program, plan, &rewrite->places, err))
+    struct placement placement;
+    if (plan->placement && !extra)
+        placement = *plan->placement;
+    else if (!placement_make(rewrite->stage, program, plan, extra, &placement, err))
         return false;
+    rewrite->layouts = placement.layouts;
+    rewrite->places = placement.places;
     /* From here on every position is known. */
 
     symbols_draft(rewrite);

@@ -130,6 +130,19 @@ MO_MUST_CHECK bool helpers_make(struct arena *arena, const struct program *progr
                                 const struct plan *plan, struct helper_places *out,
                                 struct error *err);
 
+/* --- price.c
+ * ------------------------------------------------------------------------------
+ * Where everything of a plan will lie: made for its price, and used again to write it. */
+struct placement {
+    const struct layout *layouts; /* by code index */
+    struct helper_places places;
+};
+
+MO_MUST_CHECK bool placement_make(struct arena *arena, const struct program *program,
+                                  const struct plan *plan,
+                                  const struct edit_list *extra, struct placement *out,
+                                  struct error *err);
+
 /* --- rewrite_symbols.c, rewrite_imports.c
  * ------------------------------------------------- */
 

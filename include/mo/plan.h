@@ -40,6 +40,7 @@ struct helper {
     uint64_t hash;      /* of the body, for its name */
 };
 
+struct placement;
 struct plan {
     const struct helper *helpers; /* in the order in which they will lie */
     uint32_t helper_count;
@@ -48,6 +49,8 @@ struct plan {
     int64_t predicted_code; /* code bytes saved, padding counted: filled by plan_price() */
     int64_t predicted_eh;   /* .eh_frame bytes saved */
     int64_t predicted_hdr;  /* .eh_frame_hdr bytes saved */
+    const struct placement *placement; /* of the rewriter: where all will lie, once
+                                          plan_price() has looked; NULL before */
 };
 
 struct plan_options {
@@ -85,7 +88,7 @@ void plan_make(struct arena *arena, const struct program *program,
 
 /* --- price.c ------------------------------------------------------------------------------
  * Fills the predictions of the plan: exactly what program_rewrite() will save. Fails where
- * that would. The arena is scratch. */
+ * that would. The arena must live until then. */
 MO_MUST_CHECK bool plan_price(struct arena *arena, const struct program *program,
                               struct plan *plan, struct error *err);
 

@@ -82,7 +82,7 @@ static struct plan make_plan(struct arena *arena)
     sites[2].form = FORM_SAVE_STACK;
     sites[3].form = FORM_PLAIN;
     sites[4].form = FORM_THUNK;
-    return (struct plan){helpers, 3, sites, 5, 30, 24, 6};
+    return (struct plan){helpers, 3, sites, 5, 30, 24, 6, NULL};
 }
 
 static struct report make_report(struct arena *arena)

@@ -307,7 +307,7 @@ static void try_form(struct bench *bench, const struct form_case *wanted, uint32
     helper.entry_row = helper.tail ? program_row(bench->program, sites[0].insn)
                                    : row_at_entry(bench->program->rows,
                                                   bench->program->target->machine);
-    struct plan plan = {&helper, 1, sites, 3, 0, 0, 0};
+    struct plan plan = {&helper, 1, sites, 3, 0, 0, 0, NULL};
     struct rewrite_options options = {host, "set"};
     struct error err = {0};
     struct objects after;
