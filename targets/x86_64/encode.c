@@ -46,6 +46,20 @@ static struct field field_of(const ZydisDecodedInstruction *insn)
     return (struct field){0, 0};
 }
 
+/* The field of a call or jump without prefixes; size 0 for everything else. They are
+ * most of what is asked for, and can be told without a decoder. */
+static struct field field_of_branch(const uint8_t *bytes, uint8_t length)
+{
+    if (length == 5 && (bytes[0] == OPCODE_CALL || bytes[0] == OPCODE_JUMP))
+        return (struct field){1, 4};
+    if (length == 6 && bytes[0] == OPCODE_TWO_BYTE && (bytes[1] & 0xf0) == OPCODE_JCC)
+        return (struct field){2, 4};
+    if (length == 2 &&
+        (bytes[0] == OPCODE_JUMP_SHORT || (bytes[0] & 0xf0) == OPCODE_JCC_SHORT))
+        return (struct field){1, 1};
+    return (struct field){0, 0};
+}
+
 /* Parses exactly `length` bytes. */
 static bool parse_whole(const uint8_t *bytes, uint8_t length, struct parsed *out)
 {
@@ -81,22 +95,26 @@ static bool is_jcc_short(const ZydisDecodedInstruction *insn)
 
 /* rel8 -> rel32, prefixes kept: they lie before the opcode, which is one byte and comes
  * right before the field. */
-static bool widen(const uint8_t *bytes, const ZydisDecodedInstruction *insn,
-                  struct code_bytes *out)
+static void put_long_branch(const uint8_t *bytes, uint8_t field, struct code_bytes *out)
 {
-    bool jump = is_jump_short(insn);
-    if (!jump && !is_jcc_short(insn))
-        return false;
-    uint8_t opcode_at = (uint8_t)(insn->raw.imm[0].offset - 1);
-    copy(out, bytes, opcode_at);
-    if (jump) {
+    uint8_t opcode = bytes[field - 1];
+    copy(out, bytes, (uint8_t)(field - 1));
+    if (opcode == OPCODE_JUMP_SHORT) {
         append(out, OPCODE_JUMP, 1);
     } else {
         append(out, OPCODE_TWO_BYTE, 1);
-        append(out, (uint32_t)(OPCODE_JCC | (insn->opcode & 0x0f)), 1);
+        append(out, (uint32_t)(OPCODE_JCC | (opcode & 0x0f)), 1);
     }
     out->reloc_offset = out->length;
     append(out, 0, 4);
+}
+
+static bool widen(const uint8_t *bytes, const ZydisDecodedInstruction *insn,
+                  struct code_bytes *out)
+{
+    if (!is_jump_short(insn) && !is_jcc_short(insn))
+        return false;
+    put_long_branch(bytes, insn->raw.imm[0].offset, out);
     return true;
 }
 
@@ -106,17 +124,28 @@ bool x86_64_widen(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
     return parse_whole(bytes, length, &parsed) && widen(bytes, &parsed.insn, out);
 }
 
-bool x86_64_canonical(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
+static void clear_field(const uint8_t *bytes, uint8_t length, struct field field,
+                        struct code_bytes *out)
 {
-    struct parsed parsed;
-    if (!parse_whole(bytes, length, &parsed))
-        return false;
-    if (widen(bytes, &parsed.insn, out))
-        return true;
-    struct field field = field_of(&parsed.insn);
     copy(out, bytes, length);
     memset(out->bytes + field.offset, 0, field.size);
     out->reloc_offset = field.offset;
+}
+
+bool x86_64_canonical(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
+{
+    struct field branch = field_of_branch(bytes, length);
+    if (branch.size == 1)
+        put_long_branch(bytes, branch.offset, out);
+    else if (branch.size == 4)
+        clear_field(bytes, length, branch, out);
+    if (branch.size != 0)
+        return true;
+    struct parsed parsed;
+    if (!parse_whole(bytes, length, &parsed))
+        return false;
+    if (!widen(bytes, &parsed.insn, out))
+        clear_field(bytes, length, field_of(&parsed.insn), out);
     return true;
 }
 
@@ -124,9 +153,11 @@ bool x86_64_retarget(const uint8_t *bytes, uint8_t length, int64_t displacement,
                      uint8_t *out)
 {
     struct parsed parsed;
-    if (!parse_whole(bytes, length, &parsed))
+    struct field field = field_of_branch(bytes, length);
+    if (field.size == 0 && !parse_whole(bytes, length, &parsed))
         return false;
-    struct field field = field_of(&parsed.insn);
+    if (field.size == 0)
+        field = field_of(&parsed.insn);
     int64_t value = displacement - length; /* counts from the next instruction */
     if (field.size == 0 || !fits_signed(value, field.size * 8u))
         return false;
@@ -271,6 +302,11 @@ bool x86_64_call_to_jump(const uint8_t *bytes, uint8_t length, struct code_bytes
 {
     struct parsed parsed;
     struct insn insn;
+    if (length == 5 && bytes[0] == OPCODE_CALL) {
+        x86_64_emit_jump(out);
+        memcpy(out->bytes + 1, bytes + 1, 4);
+        return true;
+    }
     if (!parse_whole(bytes, length, &parsed) || !x86_64_decode(bytes, length, 0, &insn))
         return false;
     copy(out, bytes, length);
