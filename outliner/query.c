@@ -19,6 +19,10 @@ const struct section *program_section(const struct program *program, uint32_t co
 uint32_t program_code_of(const struct program *program, uint32_t object,
                          uint32_t section)
 {
+    if (program->code_of)
+        return section < program->objects->items[object]->section_count
+                   ? program->code_of[object][section]
+                   : NO_INDEX;
     uint32_t low = 0, high = program->code_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;

@@ -89,6 +89,22 @@ static void freeze_copies(struct lift *lift, struct table *seen, uint32_t object
     }
 }
 
+/* Every reference asks for the code that it leads into. */
+static void index_sections(struct lift *lift)
+{
+    struct program *program = lift->program;
+    uint32_t **code_of =
+        arena_new_array(lift->arena, uint32_t *, program->objects->count);
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        size_t size = program->objects->items[o]->section_count * sizeof *code_of[o];
+        code_of[o] = arena_alloc(lift->arena, size);
+        memset(code_of[o], 0xff, size); /* NO_INDEX */
+    }
+    for (uint32_t c = 0; c < program->code_count; c++)
+        code_of[program->code[c].object][program->code[c].section] = c;
+    program->code_of = code_of;
+}
+
 void lift_sections(struct lift *lift)
 {
     struct arena *stage = arena_new();
@@ -108,5 +124,6 @@ void lift_sections(struct lift *lift)
         freeze_link_ordered(lift, o);
         freeze_copies(lift, seen, o);
     }
+    index_sections(lift);
     arena_free(stage);
 }

@@ -99,6 +99,8 @@ struct program {
     const struct frames *frames; /* one for each object */
     struct code *code;
     uint32_t code_count;
+    uint32_t **code_of; /* by object and section: program_code_of(), which searches
+                           while this is NULL */
     struct function *functions;
     uint32_t function_count;
     struct block *blocks;
