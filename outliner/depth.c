@@ -232,6 +232,25 @@ static bool jumps_to_traits(const struct program *program, uint32_t number,
     return false;
 }
 
+/* The code goes on in, or comes from, another part of the same function (.cold). */
+static bool is_part(const struct program *program, uint32_t number)
+{
+    const struct function *function = &program->functions[number];
+    if (function_is_private(program, number))
+        return true;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t at = function->first_insn + i;
+        uint8_t flow = program->insns[at].flow;
+        uint32_t target = program->insns[at].target;
+        bool outside =
+            target == NO_INDEX || target < function->start || target >= function->end;
+        if (outside && (flow == FLOW_BRANCH ||
+                        (flow == FLOW_JUMP && !insn_is_tail_call(program, at))))
+            return true;
+    }
+    return false;
+}
+
 /* Bytes below SP may be in use. Code that makes no call may address them in more ways
  * than can be followed (an index, a pointer made of the frame register), so there every
  * look at the stack counts. Compilers lower SP by all they need in functions that call.
@@ -242,6 +261,8 @@ static bool may_use_red_zone(const struct program *program, uint32_t number)
                            INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
     const struct function *function = &program->functions[number];
     if (program->code[function->code].helpers)
+        return true;
+    if (!function->has_calls && is_part(program, number))
         return true;
     uint32_t traits = function->has_calls ? (uint32_t)INSN_BELOW_SP : looks;
     return has_traits(program, number, traits) ||

@@ -77,6 +77,9 @@ static uint32_t low_bit(uint64_t value, uint64_t limit)
     return (uint32_t)(bit < limit ? bit : limit);
 }
 
+/* Sections of code have this alignment when nothing in them asks for more. */
+enum { DEFAULT_ALIGN = 4 };
+
 static void set_alignments(struct lift *lift, uint32_t number)
 {
     struct code *code = &lift->program->code[number];
@@ -92,12 +95,13 @@ static void set_alignments(struct lift *lift, uint32_t number)
             common = low_bit(functions[i].start, common);
     }
     code->align = common;
+    bool pack = limit <= DEFAULT_ALIGN || lift->options->drop_alignment;
+    uint32_t keep = pack ? common : (uint32_t)limit;
     for (uint32_t i = 0; i < code->function_count; i++) {
         struct function *function = &functions[i];
-        uint32_t keep = function->symbol == NO_INDEX ? (uint32_t)limit : common;
-        if (keep < least)
-            keep = least;
-        function->align = low_bit(function->start, keep);
+        function->align = low_bit(function->start, keep > least ? keep : least);
+        if (function->symbol == NO_INDEX) /* begins with padding, if anything */
+            function->align = lift->program->target->code_align;
     }
 }
 

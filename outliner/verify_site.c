@@ -52,7 +52,8 @@ static bool check_entry(struct walk *walk, const struct entered *entered,
     if (entered->keeping.save == SAVE_NONE && target->link_register < 64 &&
         walk_open_call(walk))
         return walk_fail(walk, err, "a helper loses its own return address");
-    if (entered->shift > 0 && walk->below_sp)
+    /* Only where calls push (x86-64) may code keep something below SP. */
+    if (target->call_pushes && walk->below_sp)
         return walk_fail(walk, err, "a call overwrites what lies below SP");
     return true;
 }

@@ -12,7 +12,8 @@ struct lift_options lift_options_of(const struct options *options)
     return (struct lift_options){.keep = options->keep.items,
                                  .keep_count = options->keep.count,
                                  .keep_sections = options->keep_sections.items,
-                                 .keep_section_count = options->keep_sections.count};
+                                 .keep_section_count = options->keep_sections.count,
+                                 .drop_alignment = options->drop_alignment};
 }
 
 struct plan_options plan_options_of(const struct options *options)

@@ -40,60 +40,63 @@ const char *dump_stage_name(enum dump_stage stage)
 
 /* ORDER option: options_parts.h has the positions. */
 const struct option options_table[] = {
-    {"--outline",       NULL, KIND_FLAG,   NULL,        FIELD(outline),       GROUP_WORK,
+    {"--outline",        NULL, KIND_FLAG,   NULL,        FIELD(outline),        GROUP_WORK,
      "replace repeated instruction sequences by calls to shared helpers; without it "
      "the "
-     "inputs are only merged"                                                                                 },
-    {"--reruns",        NULL, KIND_COUNT,  "N",         FIELD(reruns),        GROUP_WORK,
+     "inputs are only merged"                                                                                   },
+    {"--reruns",         NULL, KIND_COUNT,  "N",         FIELD(reruns),         GROUP_WORK,
      "after the first round, outline the result up to N more times; stops early when a "
-     "round saves nothing"                                                                                    },
-    {"--dry-run",       NULL, KIND_FLAG,   NULL,        FIELD(dry_run),       GROUP_WORK,
-     "do all the work, verification included, but write no objects (see -R)"                                  },
+     "round saves nothing"                                                                                      },
+    {"--dry-run",        NULL, KIND_FLAG,   NULL,        FIELD(dry_run),        GROUP_WORK,
+     "do all the work, verification included, but write no objects (see -R)"                                    },
 
-    {"--output",        "-o", KIND_TEXT,   "PATH",      FIELD(output),        GROUP_OUTPUT,
+    {"--output",         "-o", KIND_TEXT,   "PATH",      FIELD(output),         GROUP_OUTPUT,
      "one relocatable object with everything in it; or, when PATH ends in a slash or "
      "is a "
      "directory, one object per input under its own name, archives as archives, and "
-     "mo-outlined.o with the helpers"                                                                         },
-    {"--set-name",      NULL, KIND_TEXT,   "NAME",      FIELD(set_name),      GROUP_OUTPUT,
+     "mo-outlined.o with the helpers"                                                                           },
+    {"--set-name",       NULL, KIND_TEXT,   "NAME",      FIELD(set_name),       GROUP_OUTPUT,
      "with a directory: the name that the helpers' symbols carry (default: the "
-     "directory's name); two sets in one program need different names"                                        },
-    {"--whole-archive", NULL, KIND_FLAG,   NULL,        FIELD(whole_archive), GROUP_OUTPUT,
-     "with one object: take all members of archives, not only those that are needed"                          },
-    {"--strip-debug",   NULL, KIND_FLAG,   NULL,        FIELD(strip_debug),   GROUP_OUTPUT,
-     "drop debug sections, so that the code which they describe can be worked on"                             },
+     "directory's name); two sets in one program need different names"                                          },
+    {"--whole-archive",  NULL, KIND_FLAG,   NULL,        FIELD(whole_archive),  GROUP_OUTPUT,
+     "with one object: take all members of archives, not only those that are needed"                            },
+    {"--strip-debug",    NULL, KIND_FLAG,   NULL,        FIELD(strip_debug),    GROUP_OUTPUT,
+     "drop debug sections, so that the code which they describe can be worked on"                               },
 
-    {"--keep",          NULL, KIND_LIST,   "GLOB",      FIELD(keep),          GROUP_CHOICE,
-     "leave these functions alone; may be repeated"                                                           },
-    {"--keep-section",  NULL, KIND_LIST,   "GLOB",      FIELD(keep_sections), GROUP_CHOICE,
-     "leave these code sections alone; may be repeated"                                                       },
-    {"--min-saving",    NULL, KIND_BYTES,  "BYTES",     FIELD(min_saving),    GROUP_CHOICE,
-     "make no helper that saves less than this (default: 1)"                                                  },
-    {"--no-veneers",    NULL, KIND_FLAG,   NULL,        FIELD(no_veneers),    GROUP_CHOICE,
+    {"--keep",           NULL, KIND_LIST,   "GLOB",      FIELD(keep),           GROUP_CHOICE,
+     "leave these functions alone; may be repeated"                                                             },
+    {"--keep-section",   NULL, KIND_LIST,   "GLOB",      FIELD(keep_sections),  GROUP_CHOICE,
+     "leave these code sections alone; may be repeated"                                                         },
+    {"--min-saving",     NULL, KIND_BYTES,  "BYTES",     FIELD(min_saving),     GROUP_CHOICE,
+     "make no helper that saves less than this (default: 1)"                                                    },
+    {"--no-veneers",     NULL, KIND_FLAG,   NULL,        FIELD(no_veneers),     GROUP_CHOICE,
      "promise that the linker will need no range-extension veneers, so that the "
      "registers "
-     "which those clobber survive calls to helpers"                                                           },
-    {"--no-verify",     NULL, KIND_FLAG,   NULL,        FIELD(no_verify),     GROUP_CHOICE,
+     "which those clobber survive calls to helpers"                                                             },
+    {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
+     "pack functions: keep only the alignment that all of a section have, even where "
+     "some asked for more"                                                                                      },
+    {"--no-verify",      NULL, KIND_FLAG,   NULL,        FIELD(no_verify),      GROUP_CHOICE,
      "do not expand the result and compare it with the input; faster, and nobody "
-     "checks"                                                                                                 },
+     "checks"                                                                                                   },
 
-    {"--report",        "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),        GROUP_LOOK,
+    {"--report",         "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),         GROUP_LOOK,
      "print what was saved, where, and what was left alone and why; FORMAT is text, "
      "json "
-     "or json:FILE"                                                                                           },
-    {"--explain",       NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),       GROUP_LOOK,
+     "or json:FILE"                                                                                             },
+    {"--explain",        NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),        GROUP_LOOK,
      "print for these functions (a glob) every reason why instructions were left "
-     "alone"                                                                                                  },
-    {"--dump",          NULL, KIND_STAGE,  "STAGE",     FIELD(dump),          GROUP_LOOK,
+     "alone"                                                                                                    },
+    {"--dump",           NULL, KIND_STAGE,  "STAGE",     FIELD(dump),           GROUP_LOOK,
      "print the first round's state after a stage: object, code, rows, tokens, "
      "repeats, "
-     "candidates or plan"                                                                                     },
+     "candidates or plan"                                                                                       },
 
-    {"--verbose",       "-v", KIND_FLAG,   NULL,        FIELD(verbose),       GROUP_GENERAL,
-     "one line for each round on standard error"                                                              },
-    {"--version",       NULL, KIND_FLAG,   NULL,        FIELD(version),       GROUP_GENERAL,
-     "print the version"                                                                                      },
-    {"--help",          "-h", KIND_FLAG,   NULL,        FIELD(help),          GROUP_GENERAL, "print this text"},
+    {"--verbose",        "-v", KIND_FLAG,   NULL,        FIELD(verbose),        GROUP_GENERAL,
+     "one line for each round on standard error"                                                                },
+    {"--version",        NULL, KIND_FLAG,   NULL,        FIELD(version),        GROUP_GENERAL,
+     "print the version"                                                                                        },
+    {"--help",           "-h", KIND_FLAG,   NULL,        FIELD(help),           GROUP_GENERAL, "print this text"},
 };
 _Static_assert(sizeof options_table / sizeof *options_table == OPTION_COUNT,
                "ORDER option");
@@ -286,7 +289,8 @@ static bool check_outline_options(const struct parser *parser, struct error *err
     static const uint32_t always[] = {OPTION_RERUNS, OPTION_DRY_RUN, OPTION_SET_NAME,
                                       OPTION_NO_VERIFY};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
-                                        OPTION_MIN_SAVING, OPTION_NO_VENEERS};
+                                        OPTION_MIN_SAVING, OPTION_NO_VENEERS,
+                                        OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
     bool looks = out->dump != DUMP_NONE || out->explain;
     for (size_t i = 0; !out->outline && i < sizeof always / sizeof *always; i++) {

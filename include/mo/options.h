@@ -47,6 +47,7 @@ struct options {
     struct text_list keep_sections; /* globs of section names */
     int64_t min_saving;             /* loaded bytes, per helper */
     bool no_veneers;
+    bool drop_alignment;
     bool no_verify;
 
     uint32_t report;         /* enum report_format */

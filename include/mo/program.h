@@ -122,6 +122,7 @@ struct lift_options {
     uint32_t keep_count;
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
+    bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
 };

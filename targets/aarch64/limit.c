@@ -171,22 +171,6 @@ static bool clears_upper_half(uint32_t word)
            (form->kind < PC_26 || form->kind > AT_LANE_POST);
 }
 
-/* A call that certainly leaves nothing of use in the register, so that no program uses
- * it on a path from there. Callees that this compiler could see may keep it (gcc's
- * -fipa-ra), and x0 may be the result. */
-static bool is_lost_in_call(const struct trace *trace, uint32_t insn, int32_t reg)
-{
-    if (reg == 0 || !(target_aarch64.call_kills.regs >> reg & 1u))
-        return false;
-    if (trace->program->insns[insn].flow == FLOW_CALL_INDIRECT)
-        return true;
-    uint32_t first = 0;
-    if (program_relocs(trace->program, insn, &first) != 1)
-        return false;
-    const struct reloc *reloc = &trace->section->relocs[first];
-    return trace->object->symbols[reloc->symbol].section == SECTION_UNDEFINED;
-}
-
 static enum step step_register(struct walk *walk, uint32_t at, enum phase phase,
                                struct home *home)
 {
@@ -195,11 +179,9 @@ static enum step step_register(struct walk *walk, uint32_t at, enum phase phase,
     uint32_t source;
     uint64_t limit;
     bool wide;
-    if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT) {
-        if (is_lost_in_call(walk->trace, at, home->where))
-            return STEP_DONE;
-        return home->where == 0 || home->where == 30 ? STEP_LOST : STEP_ON;
-    }
+    if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
+        return trace_survives_call(walk->trace, at, (uint32_t)home->where) ? STEP_ON
+                                                                           : STEP_LOST;
     if (!(insn->defs >> home->where & 1u))
         return STEP_ON;
     if (is_copy(word, &source, &wide)) {

@@ -3,6 +3,9 @@
 #include "mo/bytes.h"
 #include "target.h"
 
+#include <elf.h>
+#include <string.h>
+
 enum { COPIES = 8, STACK = 31 };
 
 /* orr xD, xzr, xM */
@@ -86,12 +89,40 @@ bool trace_only_falls_in(const struct trace *trace, uint32_t insn)
  */
 enum fate { FATE_KEPT, FATE_WRITTEN, FATE_LOST };
 
-static enum fate fate_in(const struct insn *insn, uint32_t reg)
+static enum fate fate_in(const struct trace *trace, uint32_t at, uint32_t reg)
 {
-    const bool is_call = insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
-    if (is_call && (target_aarch64.call_kills.regs | insn->defs) >> reg & 1u)
-        return FATE_LOST;
+    const struct insn *insn = &trace->program->insns[at];
+    if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
+        return trace_survives_call(trace, at, reg) ? FATE_KEPT : FATE_WRITTEN;
     return insn->defs >> reg & 1u ? FATE_WRITTEN : FATE_KEPT;
+}
+
+/* LLVM's outliner and ours move any part of a function into another one: a call to such
+ * a function may do to registers and stack slots whatever that part did. */
+bool trace_calls_outlined(const struct trace *trace, uint32_t insn)
+{
+    static const char *const prefixes[] = {"OUTLINED_FUNCTION_", "mo_outlined."};
+    if (trace->program->insns[insn].flow != FLOW_CALL)
+        return false;
+    const uint32_t callee = insn_callee(trace->program, insn);
+    if (callee != NO_INDEX)
+        return function_is_private(trace->program, callee);
+    uint32_t first = 0;
+    if (program_relocs(trace->program, insn, &first) != 1)
+        return true; /* to no function's entry */
+    const struct reloc *reloc = &trace->section->relocs[first];
+    const struct symbol *symbol = &trace->object->symbols[reloc->symbol];
+    for (uint32_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (strncmp(symbol->name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    }
+    return symbol->type == STT_SECTION;
+}
+
+bool trace_survives_call(const struct trace *trace, uint32_t insn, uint32_t reg)
+{
+    const bool kept = target_aarch64.callee_saved.regs >> reg & 1u;
+    return kept && !trace_calls_outlined(trace, insn);
 }
 
 static void add_def(struct defs *defs, uint32_t insn)
@@ -152,6 +183,8 @@ static enum fate slot_fate(const struct trace *trace, uint32_t insn,
                            int32_t displacement)
 {
     const struct insn *is = &trace->program->insns[insn];
+    if (is->flow == FLOW_CALL && trace_calls_outlined(trace, insn))
+        return FATE_WRITTEN;
     if (trace_writes_slot(trace_word(trace, insn), is, displacement, 8))
         return FATE_WRITTEN;
     if (!(is->defs >> STACK & 1u))
@@ -174,9 +207,8 @@ static struct defs defs_of(struct trace *trace, uint32_t insn, struct place_of_v
         const uint32_t at = work.items[--work.count];
         for (struct edge edge = FIRST_EDGE; trace_next_edge(trace, at, &edge);) {
             const uint32_t from = edge.from;
-            const enum fate fate = of.slot
-                                       ? slot_fate(trace, from, of.displacement)
-                                       : fate_in(&trace->program->insns[from], of.reg);
+            const enum fate fate = of.slot ? slot_fate(trace, from, of.displacement)
+                                           : fate_in(trace, from, of.reg);
             if (fate == FATE_WRITTEN)
                 add_def(&defs, from);
             if (fate != FATE_KEPT || seen[from - trace->first])

@@ -25,6 +25,14 @@ struct trace {
 struct trace trace_new(struct arena *stage, const struct program *program,
                        uint32_t insn);
 
+/* The call is to an outlined function, or to none that is known. */
+bool trace_calls_outlined(const struct trace *trace, uint32_t insn);
+
+/* A register certainly has the same value behind the call. Which registers a callee
+ * leaves alone beyond the ABI nobody says (TLSDESC, preserve_most, gcc's -fipa-ra), so the
+ * others neither survive nor are they certainly lost. */
+bool trace_survives_call(const struct trace *trace, uint32_t insn, uint32_t reg);
+
 uint32_t trace_word(const struct trace *trace, uint32_t insn);
 
 /* An edge into an instruction. */

@@ -93,8 +93,11 @@ static void judge_lea(struct insn *out, const ZydisDecodedOperand *operands)
         set_sp_copy(out, &operands[0], mem->disp.value);
     else if (plain && mem->base == ZYDIS_REGISTER_RBP && to_rsp)
         set_sp(out, INSN_SP_FROM_FRAME, mem->disp.value);
-    else if (is_rsp(mem->base) || is_rsp(operands[0].reg.value))
+    else if (is_rsp(mem->base))
         out->traits |= INSN_SP_OPAQUE | (mem->disp.value < 0 ? INSN_BELOW_SP : 0u);
+    else if (to_rsp)
+        out->traits |=
+            INSN_SP_OPAQUE; /* from elsewhere (DRAP): says nothing of below */
 }
 
 static void judge_move(struct insn *out, const ZydisDecodedInstruction *insn,

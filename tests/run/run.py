@@ -27,7 +27,7 @@ RUNNER = {"x86_64": [], "aarch64": ["qemu-aarch64", "-cpu", "max"]}
 DIRS = {"x86_64": ("amd64", "x86_64-linux-gnu"), "aarch64": ("arm64", "aarch64-linux-gnu")}
 FLAGS = {
     "x86_64": [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"],
-               ["-fcf-protection"]],
+               ["-fcf-protection", "-fno-omit-frame-pointer"]],
     "aarch64": [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"],
                 ["-mbranch-protection=standard"]],
 }

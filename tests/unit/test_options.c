@@ -72,6 +72,7 @@ static const struct {
     {"a.o -o x --keep-section=f",                        "--keep-section has no effect without --outline"},
     {"a.o -o x --min-saving=8",                          "--min-saving has no effect without --outline"  },
     {"a.o -o x --no-veneers",                            "--no-veneers has no effect without --outline"  },
+    {"a.o -o x --drop-alignment",                        "--drop-alignment has no effect without"        },
     {"a.o --dump=code --explain=f",                      "--dump and --explain: one at a time"           },
     {"a.o -o x -R=json --dump=code",                     "--dump and -R=json both print"                 },
     {"a.o -o x -R=json --explain=f",                     "--explain and -R=json both print"              },
