@@ -52,7 +52,7 @@ system='[a-z]+\.h|sys/[a-z]+\.h'
 base='mo/(base|arena|array|bytes|error|table)\.h'
 own='[a-z_0-9]+\.h' # a header of the folder itself: has no slash
 model='mo/(object|insn|refusal)\.h'
-program='mo/(target|decoder|unwind|program|plan|suffixtree)\.h'
+program='mo/(target|decoder|unwind|lsda|program|plan|suffixtree)\.h'
 
 sources=$(find include src outliner suffixtree targets -name '*.[ch]')
 only libelf 'libelf|gelf\.h|elfutils/|nlist\.h' src/object
@@ -64,7 +64,7 @@ may include/mo "$system|mo/[a-z_]+\.h"
 may suffixtree 'std(bool|def|int|lib)\.h|string\.h|assert\.h|mo/(suffixtree|base|arena|array)\.h'
 may src/base "$system|xxhash\.h|$base|$own"
 may src/object "$system|libelf\.h|gelf\.h|$base|mo/object\.h|$own"
-may src/unwind "$system|libdwarf/[a-z]+\.h|libdwarf\.h|dwarf\.h|$base|mo/(object|refusal|unwind)\.h|$own"
+may src/unwind "$system|libdwarf/[a-z]+\.h|libdwarf\.h|dwarf\.h|$base|mo/(object|refusal|unwind|lsda)\.h|$own"
 may outliner "$system|$base|$model|$program|outliner/[a-z]+\.h|$own"
 may targets "$system|$base|mo/(insn|object|target|decoder)\.h"
 for folder in targets/*/; do

@@ -66,6 +66,7 @@ struct cie {
     bool augmented;     /* 'z': its FDEs have augmentation data, if only its length 0 */
     uint8_t fde_encoding, lsda_encoding, personality_encoding; /* DW_EH_PE_... */
     bool has_personality;
+    uint32_t personality; /* symbol index of what its relocation refers to, or 0 */
     uint32_t initial_row;
     enum refusal refusal; /* not NONE: its FDEs cannot be read either */
 };
@@ -78,6 +79,9 @@ struct fde {
                               here (a dropped group) */
     uint32_t start, length; /* section offset and bytes of the code */
     bool has_lsda;
+    /* Where that is: section index (NO_INDEX: not known), section offset, and the index
+     * of the relocation in `section` that says it. */
+    uint32_t lsda_section, lsda_offset, lsda_reloc;
     const struct row_change *changes; /* sorted; the first is at `start` */
     uint32_t change_count;
     bool remembers;       /* (for size estimates) the program uses remember/restore */

@@ -106,6 +106,9 @@ struct walk {
 MO_MUST_CHECK bool walk_section(struct arena *arena, const struct object *object,
                                 uint32_t section, struct walk *out, struct error *err);
 
+/* The relocation computes a plain or place-relative word of this size. */
+bool reloc_fits(uint16_t machine, uint32_t type, uint32_t size, bool relative);
+
 /* What pc_begin of an FDE points to. */
 struct target_place {
     uint32_t section; /* NO_INDEX: nothing that is here */

@@ -57,17 +57,44 @@ static struct entry *gather_entries(struct reader *reader)
 /* --- making values
  * -------------------------------------------------------------------- */
 
-static bool lsda_present(const struct object *object, const struct walk *walk,
-                         const struct record *record)
+/* Index of the relocation of the LSDA pointer, or NO_INDEX. */
+static uint32_t lsda_reloc(const struct section *section, const struct record *record)
 {
-    if (!record->lsda)
-        return false;
-    const struct section *section = &object->sections[walk->section];
     for (uint32_t i = 0; i < record->reloc_count; i++)
         if (section->relocs[record->reloc + i].offset == record->lsda)
-            return true;
-    return load_le(section->data.at + record->lsda,
-                   lsda_size(&walk->cies[record->cie]));
+            return record->reloc + i;
+    return NO_INDEX;
+}
+
+static void find_lsda(const struct object *object, const struct walk *walk,
+                      const struct record *record, struct fde *fde)
+{
+    fde->lsda_section = fde->lsda_reloc = NO_INDEX;
+    if (!record->lsda)
+        return;
+    const struct section *section = &object->sections[walk->section];
+    const struct cie *cie = &walk->cies[record->cie];
+    uint32_t size = lsda_size(cie);
+    fde->lsda_reloc = lsda_reloc(section, record);
+    if (fde->lsda_reloc == NO_INDEX) {
+        fde->has_lsda = load_le(section->data.at + record->lsda, size) != 0;
+        return;
+    }
+    fde->has_lsda = true;
+    const struct reloc *reloc = &section->relocs[fde->lsda_reloc];
+    uint8_t application = cie->lsda_encoding & (PE_APPLICATION | PE_INDIRECT);
+    if ((application != 0 && application != PE_PCREL) ||
+        !reloc_fits(object->machine, reloc->type, size, application == PE_PCREL) ||
+        reloc->symbol >= object->symbol_count)
+        return;
+    const struct symbol *symbol = &object->symbols[reloc->symbol];
+    uint64_t offset = symbol->value + (uint64_t)reloc->addend;
+    if (symbol->section == SECTION_UNDEFINED ||
+        symbol->section >= object->section_count ||
+        offset >= object->sections[symbol->section].data.size || offset >= UINT32_MAX)
+        return;
+    fde->lsda_section = symbol->section;
+    fde->lsda_offset = (uint32_t)offset;
 }
 
 static void make_cie(struct row_table *rows, uint16_t machine,
@@ -105,9 +132,10 @@ static void make_fde(struct reader *reader, struct row_table *rows,
     fde->code_section = target.section;
     fde->start = target.offset;
     fde->refusal = REFUSAL_BAD_FRAME;
+    fde->lsda_section = fde->lsda_reloc = NO_INDEX;
     if (!entry || !entry->agreed)
         return;
-    fde->has_lsda = lsda_present(object, walk, record);
+    find_lsda(object, walk, record, fde);
     if (set_range(object, entry, fde) && cie->refusal == REFUSAL_NONE)
         fde->refusal = machine_run_fde(reader->arena, rows, object->machine, cie,
                                        entry->program, fde);

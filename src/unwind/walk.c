@@ -179,6 +179,8 @@ static bool walk_cie(struct walker *walker, struct record *record)
         !read_cie_fields(&cursor, version, letters, &cie, &personality) ||
         !relocs_only_at(walker, record, personality, personality))
         cie.refusal = REFUSAL_BAD_FRAME;
+    if (cie.refusal == REFUSAL_NONE && cie.has_personality && record->reloc_count)
+        cie.personality = walker->section->relocs[record->reloc].symbol;
     record->is_cie = true;
     record->cie = walker->cies.count;
     record->program = (uint32_t)cursor.position;
@@ -321,8 +323,7 @@ bool walk_section(struct arena *arena, const struct object *object, uint32_t sec
 /* --- where an FDE points to ---------------------------------------------------------
  */
 
-/* The relocation computes a plain or place-relative word of this size. */
-static bool reloc_fits(uint16_t machine, uint32_t type, uint32_t size, bool relative)
+bool reloc_fits(uint16_t machine, uint32_t type, uint32_t size, bool relative)
 {
     static const struct {
         uint16_t machine;
