@@ -131,6 +131,24 @@ static void flow_to(struct walker *walker, uint32_t block, const struct state *s
         array_push(walker->lift->arena, &walker->work, block);
 }
 
+/* An exception lands with SP as it is at the call, less the arguments on the stack that
+ * the row tells of. */
+static void flow_to_pad(struct walker *walker, uint32_t number,
+                        const struct state *state)
+{
+    const struct program *program = walker->lift->program;
+    const struct function *function = &program->functions[walker->function];
+    const struct call_site *site = insn_call_site(function, &program->insns[number]);
+    if (site->pad == NO_INDEX)
+        return;
+    struct state landing = *state;
+    uint32_t row = program_row(program, number);
+    if (row != ROW_NONE)
+        landing.depth -= (int64_t)row_get(program->rows, row)->args_size;
+    uint32_t pad = program_insn_at(program, function->code, site->pad);
+    flow_to(walker, program_block_of_insn(program, pad), &landing);
+}
+
 /* Runs through a block; the checks are made in a second pass, when states are final. */
 static struct state run_block(struct walker *walker, uint32_t number, bool checking)
 {
@@ -142,6 +160,8 @@ static struct state run_block(struct walker *walker, uint32_t number, bool check
         uint32_t insn = block->first_insn + i;
         if (checking)
             check(walker, insn, &state);
+        else if (program->insns[insn].traits & INSN_LANDS)
+            flow_to_pad(walker, insn, &state);
         step(program->target, &program->insns[insn], &state);
     }
     return state;

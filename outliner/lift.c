@@ -113,6 +113,8 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     /* From here on the arrays of functions and instructions keep their place. */
     lift_operands(&lift);
     lift_positions(&lift);
+    if (!options->only_tables)
+        lift_landings(&lift);
     lift_switches(&lift);
     if (options->only_tables)
         return true;

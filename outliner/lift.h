@@ -38,6 +38,7 @@ void lift_sections(struct lift *lift);  /* sections.c: which sections are code *
 void lift_functions(struct lift *lift); /* functions.c: cut, decode */
 void lift_operands(struct lift *lift);  /* operands.c: relocations of instructions */
 void lift_positions(struct lift *lift); /* positions.c: every reference into code */
+void lift_landings(struct lift *lift);  /* landings.c: call-site tables */
 void lift_switches(struct lift *lift);  /* switches.c: jump tables; labels left over */
 void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */

@@ -133,8 +133,8 @@ static void apply_helper(const struct program *program, uint32_t function,
     *kills = joined(*kills, of->overwrites);
 }
 
-void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
-                  struct regset *kills)
+static void flow_effects(const struct program *program, uint32_t number,
+                         struct regset *uses, struct regset *kills)
 {
     const struct target *target = program->target;
     const struct insn *insn = &program->insns[number];
@@ -161,6 +161,15 @@ void insn_effects(const struct program *program, uint32_t number, struct regset 
             UINT64_MAX & ~link_bit(target) & ~target->veneer_registers, UINT8_MAX};
     if (callee == CALLEE_PRIVATE && !relocated)
         uses->regs |= target->veneer_registers;
+}
+
+void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
+                  struct regset *kills)
+{
+    flow_effects(program, number, uses, kills);
+    /* What a landing pad finds: see landings.c. */
+    if (program->insns[number].traits & INSN_LANDS)
+        *uses = joined(*uses, program->target->callee_saved);
 }
 
 uint64_t insn_may_write(const struct program *program, uint32_t number)

@@ -118,6 +118,22 @@ const char *program_function_name(const struct program *program, uint32_t functi
     return of->symbol == NO_INDEX ? "" : object->symbols[of->symbol].name;
 }
 
+const struct call_site *insn_call_site(const struct function *function,
+                                       const struct insn *insn)
+{
+    return function->lsda ? lsda_site_at(function->lsda, insn->offset) : NULL;
+}
+
+enum guard insn_guard(const struct function *function, const struct insn *insn)
+{
+    if (!function->lsda)
+        return GUARD_NONE;
+    const struct call_site *site = insn_call_site(function, insn);
+    if (!site)
+        return GUARD_GAP;
+    return site->pad == NO_INDEX && site->action == 0 ? GUARD_NONE : GUARD_PAD;
+}
+
 uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *first)
 {
     const struct insn *of = &program->insns[insn];

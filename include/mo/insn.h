@@ -67,6 +67,8 @@ enum insn_trait {
     INSN_FORBIDDEN = 1u << 19,    /* the lifter forbids moving it, whatever the target says:
                                      TLS sequences, calls that return twice, … */
     INSN_LINK_LIVE = 1u << 20,    /* return address live in its register before it (liveness) */
+    INSN_LANDS = 1u << 22,       /* an exception at it may lead to a landing pad, or find an
+                                    action (set by the lifter) */
     INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
 };
 

@@ -14,6 +14,7 @@
 #define MO_PROGRAM_H
 
 #include "mo/insn.h"
+#include "mo/lsda.h"
 #include "mo/object.h"
 #include "mo/refusal.h"
 #include "mo/target.h"
@@ -40,6 +41,7 @@ struct function {
     uint32_t first_insn, insn_count;
     uint32_t first_block, block_count;
     uint32_t fde; /* index in frames of its object, or NO_INDEX */
+    const struct lsda *lsda; /* its call-site table; NULL: exceptions pass through */
     uint64_t written;     /* registers that it writes anywhere (design: -fipa-ra) */
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
@@ -97,6 +99,7 @@ struct program {
     const struct target *target;
     struct row_table *rows;
     const struct frames *frames; /* one for each object */
+    const struct lsdas *lsdas;   /* the same */
     struct code *code;
     uint32_t code_count;
     uint32_t **code_of; /* by object and section: program_code_of(), which searches
@@ -168,6 +171,17 @@ struct referent program_referent(const struct object *object, const struct reloc
  * but the link register and what a veneer may clobber on its way. */
 void insn_effects(const struct program *program, uint32_t insn, struct regset *uses,
                   struct regset *kills);
+
+/* What an exception finds at an instruction. */
+enum guard {
+    GUARD_NONE, /* nothing: it passes */
+    GUARD_GAP,  /* a gap in the call-site table: usually the end of the program */
+    GUARD_PAD,  /* a landing pad, or an action */
+};
+enum guard insn_guard(const struct function *function, const struct insn *insn);
+/* The call site around an instruction of a function with a table; NULL: a gap. */
+const struct call_site *insn_call_site(const struct function *function,
+                                       const struct insn *insn);
 
 /* A jump that leaves the function for the entry of another one, as a call by the ABI would. */
 bool insn_is_tail_call(const struct program *program, uint32_t insn);
