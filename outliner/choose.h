@@ -8,6 +8,7 @@
  *   tokens.c      the program as one string
  *   tails.c       what rows have to say at the end of a function
  *   facts.c       per instruction: row, function, what breaks a call
+ *   throws.c      what call-site tables have against it
  *   form_rows.c   what unwind rows have against it
  *   forms.c       may this occurrence be a site, and in which form
  *   cost.c        what that is worth
@@ -66,6 +67,15 @@ struct tail_rows;
 struct tail_rows *tail_rows_new(struct arena *arena, const struct program *program);
 uint32_t tail_row(struct tail_rows *rows, uint32_t row, uint64_t settled);
 
+/* --- throws.c --- */
+
+/* By instruction index; each ends with the function. */
+struct throws {
+    uint32_t *site_end; /* first instruction behind it with another call site, or gap */
+    uint32_t *thrower;  /* first one from here on for which its call site matters */
+    uint32_t *tail_end; /* first one from here on that a tail cannot hold */
+};
+
 /* --- facts.c --- */
 
 /* Answers that are asked for every occurrence of every repeat. By instruction index. */
@@ -84,6 +94,7 @@ struct facts {
     const uint8_t
         *private; /* a bit for each function: its exits do not follow the ABI */
     struct tail_rows *tail_rows;
+    struct throws throws;
     uint32_t veneer_live; /* trait that forbids every form, or 0 */
 };
 
@@ -137,6 +148,15 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
 /* The settled registers of a tail's site: none where exits are no exits. */
 uint64_t site_settled(const struct facts *facts, const struct payload *payload,
                       const struct site *site);
+
+/* --- throws.c --- */
+
+struct throws throws_make(struct arena *arena, const struct program *program);
+/* Exceptions find what they found if these instructions become a tail. */
+bool throws_allow_tail(const struct facts *facts, uint32_t insn, uint32_t length);
+/* … if the payload is called here as the site says. */
+bool throws_allow_call(const struct facts *facts, const struct payload *payload,
+                       const struct site *site);
 
 /* --- form_rows.c --- */
 

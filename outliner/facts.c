@@ -143,6 +143,7 @@ void facts_make(struct arena *arena, const struct program *program,
         .private = private,
         .link_stored = link_stored,
         .tail_rows = tail_rows_new(arena, program),
+        .throws = throws_make(arena, program),
         .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
     };
 }

@@ -183,10 +183,12 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
     return slots_key(facts, site->insn, payload->length);
 }
 
-static bool tail_site(const struct facts *facts, uint32_t insn, struct site *out)
+static bool tail_site(const struct facts *facts, const struct payload *payload,
+                      uint32_t insn, struct site *out)
 {
     const struct cie *cie = cie_of(facts, insn);
-    if (cie != NULL && cie->signal_frame) {
+    if ((cie != NULL && cie->signal_frame) ||
+        !throws_allow_tail(facts, insn, payload->length)) {
         return false;
     }
     *out = (struct site){.insn = insn, .form = FORM_TAIL};
@@ -278,6 +280,9 @@ bool site_make(const struct facts *facts, const struct payload *payload, uint32_
     if ((insn_of(facts, insn)->traits & facts->veneer_live) != 0) {
         return false;
     }
-    return payload->kind == PAYLOAD_TAIL ? tail_site(facts, insn, out)
-                                         : called_site(facts, payload, insn, out);
+    if (payload->kind == PAYLOAD_TAIL) {
+        return tail_site(facts, payload, insn, out);
+    }
+    return called_site(facts, payload, insn, out) &&
+           throws_allow_call(facts, payload, out);
 }
