@@ -8,6 +8,7 @@
  *   rewrite_helpers.c     the helpers' bodies, and where each lies in which section
  *   rewrite_symbols.c     drafts of the new objects: symbols with new values, new
  * symbols rewrite_references.c  relocations and jump tables that mean a moved position
+ *   rewrite_lsda.c        call-site tables
  *   rewrite_frames.c      unwind tables: old ones edited, new ones for the helpers
  *   rewrite_code.c        the bytes of edited sections and of helper sections
  *   rewrite.c, price.c    all of it; the sizes alone
@@ -212,6 +213,13 @@ struct reloc symbols_import(struct rewrite *rewrite, const struct helper_body *b
 
 /* rewrite_references.c: relocations' addends and tables' bytes. */
 MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);
+
+/* A section's relocations, to be changed. */
+struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
+                                 uint32_t section);
+
+/* rewrite_lsda.c: call-site tables, and what points to them. */
+void tables_move(struct rewrite *rewrite);
 
 /* rewrite_frames.c. What becomes of the unwind entries of one object. */
 struct frame_job {

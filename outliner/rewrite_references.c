@@ -16,8 +16,8 @@
 #include <string.h>
 
 /* A private copy of a section's relocations, at their old places. */
-static struct reloc *own_relocs(struct rewrite *rewrite, uint32_t object,
-                                uint32_t section)
+struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
+                                 uint32_t section)
 {
     struct draft *draft = &rewrite->drafts[object];
     struct section *of = &draft->sections[section];
@@ -51,7 +51,8 @@ static void move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t sectio
                     (int64_t)position;
     int64_t tracked = (int64_t)draft->symbols.items[old->symbol].value -
                       (int64_t)draft->old->symbols[old->symbol].value;
-    own_relocs(rewrite, object, section)[reloc].addend = old->addend + moved - tracked;
+    rewrite_own_relocs(rewrite, object, section)[reloc].addend =
+        old->addend + moved - tracked;
 }
 
 /* --- jump tables
