@@ -59,10 +59,12 @@ static bool read_side(struct verify *verify, const struct objects *objects,
     side->objects = objects;
     side->nearby = arena_new_one(verify->arena, struct nearby);
     side->frames = arena_new_array(verify->arena, struct frames, objects->count);
+    side->lsdas = arena_new_array(verify->arena, struct lsdas, objects->count);
     for (uint32_t i = 0; i < objects->count; i++) {
         if (!frames_read(verify->arena, objects->items[i], verify->rows,
                          &side->frames[i], err))
             return false;
+        lsdas_read(verify->arena, objects->items[i], &side->frames[i], &side->lsdas[i]);
     }
     verify_index_names(verify->arena, side);
     return true;

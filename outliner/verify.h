@@ -33,6 +33,7 @@ struct nearby {
 struct side {
     const struct objects *objects;
     struct frames *frames;              /* by object */
+    struct lsdas *lsdas;                /* by object */
     struct table *names;                /* of defined global symbols … */
     array_of(struct named) definitions; /* … by their number there */
     struct nearby *nearby;
@@ -179,6 +180,17 @@ bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t 
 bool row_is_good_enough(const struct verify *verify, const struct inside *inside);
 bool verify_claims(struct verify *verify, struct error *err);
 
+/* --- verify_lsda.c: call-site tables --- */
+struct walk;
+/* There is a table for this code, but it cannot be read. */
+bool lsda_is_unread(const struct side *side, struct spot spot);
+/* The tables of two FDEs that correspond say the same; what they say of code that has
+ * changed is judged by walk_check_handler(). Not `read`: nobody can tell. */
+bool lsdas_agree(struct verify *verify, uint32_t object, const struct fde *before,
+                 const struct fde *after, bool *read, struct error *err);
+/* The section of `before` holds tables, and all of them can be read. */
+bool holds_tables(const struct verify *verify, uint32_t object, uint32_t section);
+
 /* --- verify_frames.c --- */
 /* FDE by FDE: personality, LSDA, flags; and the helpers' have none. */
 bool verify_frames(struct verify *verify, struct error *err);
@@ -241,6 +253,9 @@ bool walk_link_is_return(const struct walk *walk);
 /* The next instruction of `before` may be where it is now; `thunk`: as a jump. */
 bool walk_check(struct walk *walk, const struct view *before, bool thunk,
                 struct error *err);
+/* An exception that it throws finds the same handler. */
+bool walk_check_handler(struct walk *walk, const struct view *before,
+                        const struct view *after, struct error *err);
 /* It has been found there. */
 void walk_note(struct walk *walk, const struct view *before, const struct view *after);
 

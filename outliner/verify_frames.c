@@ -20,7 +20,7 @@ static uint32_t entry_size(const struct section *section, uint32_t offset)
 struct entry {
     struct spot at;
     uint32_t end;
-    uint32_t skip; /* section offset of a field that is judged elsewhere, or NO_INDEX */
+    uint32_t skip, skip_too; /* section offsets of fields that are judged elsewhere */
 };
 
 static struct entry entry_of(const struct side *side, uint32_t object, uint32_t section,
@@ -28,7 +28,7 @@ static struct entry entry_of(const struct side *side, uint32_t object, uint32_t 
 {
     struct spot at = {object, section, offset};
     return (struct entry){at, offset + entry_size(spot_section(side, at), offset),
-                          NO_INDEX};
+                          NO_INDEX, NO_INDEX};
 }
 
 /* The next relocation of the entry that counts, or NULL. */
@@ -40,7 +40,7 @@ static const struct reloc *next_reloc(const struct side *side,
         const struct reloc *reloc = &section->relocs[*index];
         if (reloc->offset >= entry->end)
             return NULL;
-        if (reloc->offset != entry->skip) {
+        if (reloc->offset != entry->skip && reloc->offset != entry->skip_too) {
             ++*index;
             return reloc;
         }
@@ -97,6 +97,15 @@ static bool unread_agree(struct verify *verify, const struct entry *before,
                0;
 }
 
+/* The field that leads to the call-site table. */
+static uint32_t pointer_field(const struct side *side, uint32_t object,
+                              const struct fde *fde)
+{
+    const struct section *section =
+        &side->objects->items[object]->sections[fde->section];
+    return (uint32_t)section->relocs[fde->lsda_reloc].offset;
+}
+
 static bool fdes_agree(struct verify *verify, uint32_t object, const struct fde *before,
                        const struct fde *after, struct error *err)
 {
@@ -116,6 +125,13 @@ static bool fdes_agree(struct verify *verify, uint32_t object, const struct fde 
         (before->length != after->length || !unread_agree(verify, &old, &new)))
         return verify_fail(verify, old.at, new.at, err,
                            "an unwind entry that nobody can read differs");
+    bool read = false;
+    if (before->has_lsda && !lsdas_agree(verify, object, before, after, &read, err))
+        return false;
+    if (read) {
+        old.skip_too = pointer_field(&verify->before, object, before);
+        new.skip_too = pointer_field(&verify->after, object, after);
+    }
     struct entry old_head =
         entry_of(&verify->before, object, old_cie->section, old_cie->offset);
     struct entry new_head =

@@ -41,12 +41,11 @@ static bool check_entry(struct walk *walk, const struct entered *entered,
 {
     struct verify *verify = walk->verify;
     const struct target *target = verify->target;
-    const struct fde *fde;
-    uint32_t row = row_of_spot(&verify->before, walk->before, &fde);
+    uint32_t row = row_of_spot(&verify->before, walk->before, NULL);
     if (walk->depth == MOST_ENTERED)
         return walk_fail(walk, err, "helpers call each other without end");
-    if (row == ROW_UNREAD || (fde && fde->has_lsda))
-        return walk_fail(walk, err, "a helper stands for code with a call-site table");
+    if (row == ROW_UNREAD || lsda_is_unread(&verify->before, walk->before))
+        return walk_fail(walk, err, "a helper stands for code that nobody understands");
     if (!entered->call)
         return true;
     if (entered->keeping.save == SAVE_NONE && target->link_register < 64 &&
@@ -260,6 +259,7 @@ static bool take(struct walk *walk, const struct view *before, const struct view
 {
     bool thunk = is_thunk_end(walk, before, after);
     if (!walk_check(walk, before, thunk, err) ||
+        !walk_check_handler(walk, before, after, err) ||
         !views_agree(walk->verify, before, after, walk_shift(walk), thunk, err))
         return false;
     walk_note(walk, before, after);
