@@ -53,7 +53,7 @@ static void check_entry(struct lift *lift, uint32_t code, const struct fde *fde)
         return; /* says nothing, and moves with the function's start */
     if (function->start != fde->start || function->end != end)
         seal_range(lift, code, fde, REFUSAL_FRAME_MISMATCH);
-    else if (fde->has_lsda)
+    else if (fde->has_lsda && !function->lsda)
         lift_seal(lift, number, REFUSAL_EXCEPTION_TABLE, fde->start);
 }
 

@@ -33,7 +33,7 @@
     X(INDIRECT_JUMP, "sealed", "indirect jump that is neither table nor tail call") \
     X(BRANCH_INTO_INSN, "sealed", "branch into the middle of an instruction") \
     X(CALL_INSIDE, "sealed", "call into its own middle") \
-    X(EXCEPTION_TABLE, "sealed", "has a call-site table that is not re-encoded yet") \
+    X(EXCEPTION_TABLE, "sealed", "has a call-site table that cannot be read") \
     X(NO_FRAME, "sealed", "no unwind entry, in a unit that has some") \
     X(FRAME_MISMATCH, "sealed", "unwind entries do not cover it exactly") \
     X(BAD_FRAME, "sealed", "unwind entry that cannot be read") \
