@@ -4,6 +4,9 @@
 usage: run.py --mo-link PATH [--corpora DIR] [--work DIR] [--only SUBSTRING] [SUITE]...
 
 Suites: fixtures (every program of fixtures/programs, by compilers, levels and flags),
+        cxx (every program of fixtures/programs-cxx: exceptions of all kinds),
+        cxxlib (the same, with Debian's libstdc++.a and libgcc_eh.a outlined along with
+        them; wants --corpora),
         archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
         csmith (random programs; --count of them for each target and compiler).
 Every case compares standard output and exit code of the program before and after, linked
@@ -22,6 +25,9 @@ FIXTURES = os.path.normpath(os.path.join(HERE, "..", "..", "fixtures"))
 
 GCC = {"x86_64": ["gcc"], "aarch64": ["aarch64-linux-gnu-gcc"]}
 CLANG = {"x86_64": ["clang-19"], "aarch64": ["clang-19", "--target=aarch64-linux-gnu"]}
+GXX = {"x86_64": "g++", "aarch64": "aarch64-linux-gnu-g++"}
+CXX_LEVELS = {"gcc": ["-O2", "-Os", "-O0"], "clang": ["-O2", "-Oz", "-O0"]}
+CXX_FLAGS = [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"]]
 LEVELS = {"gcc": ["-O0", "-O1", "-O2", "-Os", "-O3"], "clang": ["-O0", "-O2", "-Oz"]}
 RUNNER = {"x86_64": [], "aarch64": ["qemu-aarch64", "-cpu", "max"]}
 DIRS = {"x86_64": ("amd64", "x86_64-linux-gnu"), "aarch64": ("arm64", "aarch64-linux-gnu")}
@@ -59,8 +65,8 @@ def compiler(kind, target):
     return (GCC if kind == "gcc" else CLANG)[target]
 
 
-def link(target, linker, objects, out, libraries, flags=()):
-    command = GCC[target] + ["-static"] + list(flags) + ["-o", out] + objects + libraries
+def link(target, linker, objects, out, libraries, flags=(), driver=None):
+    command = (driver or GCC[target]) + ["-static"] + list(flags) + ["-o", out] + objects + libraries
     if linker == "lld":
         command += ["-fuse-ld=lld", "-B", LLD_DIR]
     must(command)
@@ -82,16 +88,17 @@ def outline(args, objects, out, extra=()):
     must([args.mo_link, "--outline", "--reruns=2"] + list(extra) + objects + ["-o", out])
 
 
-def check(args, case, target, folder, objects, inputs, libraries, arguments=(), flags=()):
+def check(args, case, target, folder, objects, inputs, libraries, arguments=(), flags=(),
+          driver=None):
     """Links the objects before and after outlining `inputs`; compares runs."""
     before = os.path.join(folder, "before")
-    link(target, "bfd", objects, before, libraries, flags)
+    link(target, "bfd", objects, before, libraries, flags, driver)
     expected = run(target, before, arguments)
     out = os.path.join(folder, "out.o")
     outline(args, inputs, out)
     for linker in ("bfd", "lld"):
         after = os.path.join(folder, "after-" + linker)
-        link(target, linker, [out], after, libraries, flags)
+        link(target, linker, [out], after, libraries, flags, driver)
         compare("%s (%s)" % (case, linker), target, expected,
                 run(target, after, arguments))
 
@@ -113,6 +120,68 @@ def fixture_cases(args):
                           flags=["-no-pie"] if "-fno-pic" in flags else [])
 
                 yield name, case
+
+
+def cxx_programs():
+    """(name, flags, compilers) of each C++ program: its first lines may state them."""
+    folder = os.path.join(FIXTURES, "programs-cxx")
+    for program in sorted(os.listdir(folder)):
+        flags, kinds = [], ["gcc", "clang"]
+        with open(os.path.join(folder, program)) as source:
+            for line in source.readlines()[:4]:
+                words = line.lstrip("/* ").split()
+                if words[:1] == ["flags:"]:
+                    flags = words[1:]
+                if words[:1] == ["only:"]:
+                    kinds = words[1:]
+        yield program, flags, kinds
+
+
+def compile_cxx(kind, target, flags, program, made):
+    command = list(compiler(kind, target))
+    if program.endswith(".cc"):
+        command[0] = command[0].replace("clang", "clang++").replace("gcc", "g++")
+    must(command + flags + ["-w", "-c", os.path.join(FIXTURES, "programs-cxx", program),
+                            "-o", made])
+
+
+def cxx_cases(args):
+    programs = list(enumerate(cxx_programs()))
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for (index, level), (number, (program, own, kinds)) in itertools.product(
+                enumerate(CXX_LEVELS[kind]), programs):
+            if kind not in kinds:
+                continue
+            # Every level with one of the flags, every flag with one of the levels.
+            flags = CXX_FLAGS[(index + number) % len(CXX_FLAGS)]
+            name = "%s-%s%s%s-%s" % (target, kind, level, "".join(flags), program)
+
+            def case(folder, target=target, kind=kind, program=program, name=name,
+                     flags=[level] + flags + own, pie=flags != ["-fno-pic"]):
+                made = os.path.join(folder, "a.o")
+                compile_cxx(kind, target, flags, program, made)
+                check(args, name, target, folder, [made], [made], ["-pthread"],
+                      flags=[] if pie else ["-no-pie"], driver=[GXX[target]])
+
+            yield name, case
+
+
+def cxxlib_cases(args):
+    for target, (program, own, kinds) in itertools.product(("x86_64", "aarch64"),
+                                                           cxx_programs()):
+        name = "%s-cxxlib-%s" % (target, program)
+
+        def case(folder, target=target, program=program, own=own, name=name):
+            root, triple = DIRS[target]
+            top = os.path.join(args.corpora, root, "usr", "lib", "gcc", triple, "12")
+            archives = [os.path.join(top, "lib%s.a" % library)
+                        for library in ("stdc++", "supc++", "gcc_eh")]
+            made = os.path.join(folder, "a.o")
+            compile_cxx("gcc", target, ["-O2"] + own, program, made)
+            check(args, name, target, folder, [made], [made] + archives, ["-pthread"],
+                  driver=[GXX[target]])
+
+        yield name, case
 
 
 def archive_cases(args):
@@ -162,7 +231,8 @@ def csmith_cases(args):
             yield name, case
 
 
-SUITES = {"fixtures": fixture_cases, "archives": archive_cases, "csmith": csmith_cases}
+SUITES = {"fixtures": fixture_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
+          "archives": archive_cases, "csmith": csmith_cases}
 
 
 def attempt(args, name, case):
