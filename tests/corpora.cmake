@@ -30,10 +30,12 @@ add_program(suffixtree_bench bench/suffixtree_bench.c) # for bench/speed.py
 
 add_program(identity identity/identity.c)
 add_program(identity_frames identity/frames.c)
+add_program(identity_tables identity/tables.c)
 if(MO_CORPORA)
   foreach(arch amd64 arm64)
     add_corpora_test(identity_model_${arch} identity identity ${${arch}_ARCHIVES})
     add_corpora_test(identity_frames_${arch} identity identity_frames ${${arch}_ARCHIVES})
+    add_corpora_test(identity_tables_${arch} identity identity_tables ${${arch}_ARCHIVES})
     add_corpora_test(identity_cli_${arch} identity ${Python3_EXECUTABLE}
       ${CMAKE_CURRENT_SOURCE_DIR}/identity/cli.py --mo-link $<TARGET_FILE:mo-link>
       --work ${CMAKE_BINARY_DIR}/identity ${${arch}_ARCHIVES})
