@@ -108,6 +108,16 @@ static bool reads_code(const struct insn *insn)
     return insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT;
 }
 
+/* A branch to where the function has ended and no other starts: compilers write that
+ * for what is never reached (Clang at -O0, behind a throw). */
+static bool branches_to_end(const struct program *program,
+                            const struct function *function, const struct insn *insn)
+{
+    return insn->target == function->end && !(insn->traits & INSN_RELOCATED) &&
+           (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
+           program_function_at(program, function->code, function->end) == NO_INDEX;
+}
+
 /* Resolved PC-relative fields of one code section. */
 static void note_resolved(struct lift *lift, uint32_t code)
 {
@@ -124,6 +134,10 @@ static void note_resolved(struct lift *lift, uint32_t code)
             if (!(insn->traits & INSN_PC_RELATIVE) ||
                 (insn->target == NO_INDEX && filled))
                 continue;
+            if (branches_to_end(program, function, insn)) {
+                lift_seal(lift, f, REFUSAL_BRANCH_TO_END, insn->offset);
+                continue;
+            }
             if (insn->target >= size || (reads_code(insn) && !filled)) {
                 lift_freeze(lift, code, REFUSAL_REFERENCE_INTO_SECTION, insn->offset);
                 continue;

@@ -32,6 +32,7 @@
     X(LABEL_TAKEN, "sealed", "address of an inner label is taken") \
     X(INDIRECT_JUMP, "sealed", "indirect jump that is neither table nor tail call") \
     X(BRANCH_INTO_INSN, "sealed", "branch into the middle of an instruction") \
+    X(BRANCH_TO_END, "sealed", "branch to its own end") \
     X(CALL_INSIDE, "sealed", "call into its own middle") \
     X(EXCEPTION_TABLE, "sealed", "has a call-site table that cannot be read") \
     X(NO_FRAME, "sealed", "no unwind entry, in a unit that has some") \
