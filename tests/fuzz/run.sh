@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds a fuzz target with clang under ASan and UBSan, makes seeds, runs it for a while.
-# Usage: run.sh BUILD-DIRECTORY SECONDS [object|unwind|link]...
+# Usage: run.sh BUILD-DIRECTORY SECONDS [object|unwind|lsda|link]...
 #
 # Seeds are small objects compiled from fixtures/programs for both machines, and what lies
 # in fixtures/malformed. What the fuzzer finds stays in BUILD-DIRECTORY/corpus-NAME and is
@@ -14,7 +14,7 @@ top=$(cd "$here/../.." && pwd)
 build=$1
 seconds=$2
 shift 2
-[ $# -gt 0 ] || set -- object unwind link
+[ $# -gt 0 ] || set -- object unwind lsda link
 clang=$(command -v clang-19 || command -v clang) || exit 77
 mkdir -p "$build/seeds"
 build=$(cd "$build" && pwd)
@@ -69,12 +69,33 @@ unwind_seeds() {
     done
 }
 
+# A seed of the target for call-site tables: five bytes (see there), then one section.
+lsda_seeds() {
+    for target in x86_64 aarch64; do
+        for source in "$top"/fixtures/programs-cxx/*.cc; do
+            "$clang" --target="$target-linux-gnu" -O1 -w -std=c++14 -c "$source" \
+                -o "$build/thrower.o" 2>/dev/null || continue
+            llvm-objcopy-19 --dump-section .gcc_except_table="$build/tables" \
+                "$build/thrower.o" /dev/null 2>/dev/null || continue
+            { printf '\000\000\000\000\377'; cat "$build/tables"; } \
+                >"$1/$target-$(basename "$source" .cc)"
+        done
+    done
+    # Two small ones, the second with a type.
+    printf '\002\004\000\000\377\377\377\001\004\010\004\000\000' >"$1/two"
+    printf '\377\233\015\001\004\010\004\020\001\001\000\000\000\000\000\000' >>"$1/two"
+}
+
 seed() {
     corpus=$build/corpus-$1
     [ -d "$corpus" ] && return
     mkdir -p "$corpus"
     if [ "$1" = unwind ]; then
         unwind_seeds "$corpus"
+        return
+    fi
+    if [ "$1" = lsda ]; then
+        lsda_seeds "$corpus"
         return
     fi
     cp "$build"/seeds/*.o "$corpus"
