@@ -10,8 +10,17 @@
  * there. What is live then: an unwinder restores what a callee has to preserve, and
  * puts the exception into registers that a call would overwrite. So an instruction that
  * may lead to a landing pad needs all callee-saved registers, and no others.
+ *
+ * Whoever traces values back through a function to find jump tables sees calls as ways
+ * into their landing pads. Other instructions that trap are no such ways: functions
+ * with those and a jump table are sealed.
  */
 #include "outliner/lift.h"
+
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
 
 /* The index of the instruction of the function that starts there, or NO_INDEX. */
 static uint32_t insn_in(const struct program *program, const struct function *function,
@@ -71,16 +80,45 @@ static void give_table(struct program *program, uint32_t object,
     }
 }
 
+uint32_t insn_landing(const struct program *program, const struct function *function,
+                      uint32_t insn)
+{
+    const struct insn *of = &program->insns[insn];
+    if (!(of->traits & INSN_LANDS) || !is_call(of))
+        return NO_INDEX;
+    const struct call_site *site = insn_call_site(function, of);
+    return site->pad == NO_INDEX ? NO_INDEX : insn_in(program, function, site->pad);
+}
+
+bool function_traps(const struct program *program, const struct function *function)
+{
+    uint32_t i = function->first_insn, end = i + function->insn_count;
+    for (uint32_t s = 0; function->lsda && s < function->lsda->site_count; s++) {
+        const struct call_site *site = &function->lsda->sites[s];
+        bool calls = false, others = false;
+        while (i < end && program->insns[i].offset < site->start)
+            i++;
+        for (; i < end && program->insns[i].offset < site->end; i++) {
+            calls |= is_call(&program->insns[i]);
+            others |= program->insns[i].flow != FLOW_JUMP; /* to a helper, perhaps */
+        }
+        if (others && !calls)
+            return true;
+    }
+    return false;
+}
+
 void lift_landings(struct lift *lift)
 {
     struct program *program = lift->program;
     uint32_t count = program->objects->count;
     struct lsdas *lsdas = arena_new_array(lift->arena, struct lsdas, count);
+    program->lsdas = lift->options->lsdas ? lift->options->lsdas : lsdas;
     for (uint32_t o = 0; o < count; o++) {
-        lsdas_read(lift->arena, program->objects->items[o], &program->frames[o],
-                   &lsdas[o]);
-        for (uint32_t i = 0; i < lsdas[o].count; i++)
-            give_table(program, o, &lsdas[o].items[i]);
+        if (!lift->options->lsdas)
+            lsdas_read(lift->arena, program->objects->items[o], &program->frames[o],
+                       &lsdas[o]);
+        for (uint32_t i = 0; i < program->lsdas[o].count; i++)
+            give_table(program, o, &program->lsdas[o].items[i]);
     }
-    program->lsdas = lsdas;
 }

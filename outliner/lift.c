@@ -105,6 +105,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     *out = program;
     if (!program->target)
         return objects->count == 0 || fail(err, NULL, "no target for this machine");
+    program->frames = options->frames;
     if (!options->only_tables && !read_frames(&lift, err))
         return false;
 
@@ -113,7 +114,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     /* From here on the arrays of functions and instructions keep their place. */
     lift_operands(&lift);
     lift_positions(&lift);
-    if (!options->only_tables)
+    if (program->frames)
         lift_landings(&lift);
     lift_switches(&lift);
     if (options->only_tables)

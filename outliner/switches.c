@@ -210,6 +210,8 @@ static void mark_targets(struct lift *lift)
     for (uint32_t t = 0; t < program->table_count; t++) {
         const struct jump_table *table = &program->tables[t];
         uint32_t f = function_of_table(program, table);
+        if (function_traps(program, &program->functions[f])) /* see landings.c */
+            lift_seal(lift, f, REFUSAL_EXCEPTION_TABLE, program->functions[f].start);
         for (uint32_t i = 0; i < table->count; i++) {
             uint32_t insn =
                 program_insn_at(program, program->functions[f].code, table->targets[i]);

@@ -25,34 +25,11 @@ static bool is_call(const struct insn *insn)
     return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
 }
 
-/* Some call site holds instructions, but no call. */
-static bool throws_without_calls(const struct program *program,
-                                 const struct function *function)
-{
-    const struct lsda *lsda = function->lsda;
-    uint32_t i = function->first_insn, end = i + function->insn_count;
-    for (uint32_t s = 0; s < lsda->site_count; s++) {
-        const struct call_site *site = &lsda->sites[s];
-        bool calls = false, others = false;
-        while (i < end && program->insns[i].offset < site->start) {
-            i++;
-        }
-        for (; i < end && program->insns[i].offset < site->end; i++) {
-            calls |= is_call(&program->insns[i]);
-            others |= program->insns[i].flow != FLOW_JUMP;
-        }
-        if (others && !calls) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void fill_function(const struct program *program,
                           const struct function *function, struct throws *throws)
 {
     const struct insn *insns = program->insns;
-    bool all = throws_without_calls(program, function);
+    bool all = function_traps(program, function);
     uint32_t end = function->first_insn + function->insn_count;
     uint32_t site_end = end, thrower = end, tail_end = end;
     const struct call_site *behind = NULL;

@@ -128,6 +128,9 @@ struct lift_options {
     bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
+    /* Read already (only_tables): one for each object, or NULL. */
+    const struct frames *frames;
+    const struct lsdas *lsdas;
 };
 
 /* --- lift.c: objects -> program. Fails only on objects that cannot be trusted. --------- */
@@ -182,6 +185,13 @@ enum guard insn_guard(const struct function *function, const struct insn *insn);
 /* The call site around an instruction of a function with a table; NULL: a gap. */
 const struct call_site *insn_call_site(const struct function *function,
                                        const struct insn *insn);
+
+/* Where an exception out of this call lands, as an instruction index, or NO_INDEX. */
+uint32_t insn_landing(const struct program *program, const struct function *function,
+                      uint32_t insn);
+/* It has a call site with instructions, but no call: compiled so that accesses to memory
+ * may throw (-fnon-call-exceptions). */
+bool function_traps(const struct program *program, const struct function *function);
 
 /* A jump that leaves the function for the entry of another one, as a call by the ABI would. */
 bool insn_is_tail_call(const struct program *program, uint32_t insn);

@@ -43,6 +43,12 @@ struct trace trace_new(struct arena *stage, const struct program *program,
         trace.source_head[i] = NO_INDEX;
     for (uint32_t i = 0; i < trace.count; i++) {
         const struct insn *from = &program->insns[trace.first + i];
+        const uint32_t pad = insn_landing(program, function, trace.first + i);
+        if (pad != NO_INDEX) {
+            trace.source_next[i] = trace.source_head[pad - trace.first];
+            trace.source_head[pad - trace.first] = i;
+            continue;
+        }
         if ((from->flow != FLOW_JUMP && from->flow != FLOW_BRANCH) ||
             from->target == NO_INDEX || from->target < start)
             continue;

@@ -35,6 +35,9 @@ static void add_edges(struct reach *reach, struct arena *arena)
     uint32_t *target = arena_new_array(arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
         target[i] = branch_target(reach, &reach->program->insns[first + i]);
+        uint32_t pad = insn_landing(reach->program, reach->function, first + i);
+        if (pad != NO_INDEX)
+            target[i] = pad - first;
         if (target[i] != NO_INDEX)
             reach->start[target[i] + 1]++;
         if (reach->program->insns[first + i].flow == FLOW_JUMP_INDIRECT)
