@@ -8,7 +8,7 @@
  */
 #include "mo/dump.h"
 
-#include "outliner/choose.h"
+#include "outliner/choose/choose.h"
 
 #include <inttypes.h>
 

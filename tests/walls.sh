@@ -65,13 +65,14 @@ may suffixtree 'std(bool|def|int|lib)\.h|string\.h|assert\.h|mo/(suffixtree|base
 may src/base "$system|xxhash\.h|$base|$own"
 may src/object "$system|libelf\.h|gelf\.h|$base|mo/object\.h|$own"
 may src/unwind "$system|libdwarf/[a-z]+\.h|libdwarf\.h|dwarf\.h|$base|mo/(object|refusal|unwind|lsda)\.h|$own"
-may outliner "$system|$base|$model|$program|outliner/[a-z]+\.h|$own"
+may outliner "$system|$base|$model|$program|outliner/[a-z]+/[a-z]+\.h|$own"
 may targets "$system|$base|mo/(insn|object|target|decoder)\.h"
 for folder in targets/*/; do
     may "${folder%/}" "$system|Zydis/[A-Za-z]+\.h|$base|$model|mo/(target|program)\.h|$own"
 done
 # The checker shares nothing with those whom it checks.
-found=$(includes outliner/verify*.[ch] | grep -E ': (outliner/)?(rewrite|choose|lift)\.h' || true)
+found=$(includes outliner/verify/*.[ch] |
+    grep -E ': (outliner/)?([a-z]+/)?(rewrite|choose|lift)\.h' || true)
 [ -z "$found" ] || complain "the verifier shares code with what it verifies:
 $found"
 # Headers without a slash must lie beside the file: no way in through the include path.

@@ -3,7 +3,7 @@
  * The offset map on hand-made pieces: two functions, a site in each, padding between
  * them that grows and padding at the end that goes.
  */
-#include "outliner/rewrite.h"
+#include "outliner/rewrite/rewrite.h"
 
 #include <check.h>
 #include <stdlib.h>

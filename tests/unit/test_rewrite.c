@@ -13,7 +13,7 @@
  * Needs the compilers of both machines, and qemu; a machine without them is passed
  * over.
  */
-#include "outliner/rewrite.h"
+#include "outliner/rewrite/rewrite.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From repeats to payloads that are worth a helper. The suffix tree knows where
+ * sequences can be no longer; a called helper needs to know where they must be no
+ * longer, because a call, a jump or a move of SP comes next. So every repeat is looked
+ * at as
+ *
+ *   a tail      all of it, if it ends in a jump out of the function
+ *   a thunk     up to and with its first call
+ *   plain       up to the first instruction that a called helper cannot hold
+ *
+ * Shorter prefixes belong to a node nearer to the root, which has more occurrences, and
+ * suffixes to other nodes, so each pair of payload and occurrences comes up once.
+ *
+ * Work. Each repeat costs as much as it has occurrences, which adds up to the tree's
+ * depth for every position: a few in compiled code, but as many as there are
+ * instructions in a long run of equal ones. Deep down a chain of nodes only some are
+ * looked at, fewer and fewer, so that no position is visited more than some hundred
+ * times.
+ */
+#include "outliner/choose/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ancestors of a repeat that are all looked at. */
+enum { FULL_DEPTH = 64 };
+
+struct ancestor {
+    uint32_t end;    /* of its interval of positions */
+    uint32_t length; /* instructions */
+};
+
+struct keyed {
+    uint64_t key;
+    struct site site;
+};
+
+struct finder {
+    struct arena *arena; /* of the result */
+    struct arena *stage;
+    const struct facts *facts;
+    struct repeats repeats;
+    uint32_t *insns; /* occurrences of the repeat at hand, sorted */
+    uint32_t insn_count;
+    struct keyed *keyed; /* those that can be sites, with what they must agree on */
+    struct site *sites;  /* those that do */
+    array_of(struct ancestor) ancestors;
+    struct candidates *out;
+};
+
+/* --- occurrences --- */
+
+static int compare_insns(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void sort_insns(uint32_t *insns, uint32_t count)
+{
+    if (count > 16) {
+        qsort(insns, count, sizeof *insns, compare_insns);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t insn = insns[i], at = i;
+        for (; at > 0 && insns[at - 1] > insn; at--) {
+            insns[at] = insns[at - 1];
+        }
+        insns[at] = insn;
+    }
+}
+
+/* An occurrence that begins with the second half of a pair is none. */
+static bool starts_parted(const struct facts *facts, uint32_t insn)
+{
+    return insn > 0 && bit_get(facts->glued, insn - 1) &&
+           (facts->program->insns[insn].traits & INSN_LEADER) == 0;
+}
+
+static void load_occurrences(struct finder *finder, const struct repeat *repeat)
+{
+    const struct tokens *tokens = finder->facts->tokens;
+    const uint32_t *positions = finder->repeats.positions + repeat->first;
+    finder->insn_count = 0;
+    for (uint32_t i = 0; i < repeat->count; i++) {
+        uint32_t insn = tokens->insns[positions[i]];
+        if (!starts_parted(finder->facts, insn)) {
+            finder->insns[finder->insn_count++] = insn;
+        }
+    }
+    sort_insns(finder->insns, finder->insn_count);
+}
+
+/* --- pricing --- */
+
+void candidate_price(const struct facts *facts, struct candidate *candidate)
+{
+    candidate->saving = 0;
+    candidate->covered = 0;
+    if (candidate->site_count < 2) {
+        return;
+    }
+    for (uint32_t i = 0; i < candidate->site_count; i++) {
+        const struct site *site = &candidate->sites[i];
+        candidate->saving += cost_site(facts, &candidate->payload, site);
+        candidate->covered += facts_bytes(facts, site->insn, candidate->payload.length);
+    }
+    candidate->saving -= cost_helper(facts, &candidate->payload, &candidate->sites[0]);
+    candidate->merit = cost_merit(candidate->saving, candidate->covered);
+}
+
+/* The first `count` of finder->sites. */
+static void offer(struct finder *finder, const struct payload *payload, uint32_t count)
+{
+    struct site *sites = finder->sites;
+    struct candidate candidate = {
+        .payload = *payload, .sites = sites, .site_count = count};
+    candidate_price(finder->facts, &candidate);
+    if (candidate.saving >= finder->facts->options->minimum_saving &&
+        candidate.saving > 0) {
+        candidate.sites = arena_copy(finder->arena, sites, count * sizeof *sites);
+        array_push(finder->arena, finder->out, candidate);
+    }
+}
+
+/* --- sites --- */
+
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    if (a->key != b->key) {
+        return a->key < b->key ? -1 : 1;
+    }
+    return (a->site.insn > b->site.insn) - (a->site.insn < b->site.insn);
+}
+
+/* Sites in finder->keyed with equal keys can share a helper; each group is a candidate.
+ */
+static void offer_groups(struct finder *finder, const struct payload *payload,
+                         uint32_t count, bool mixed)
+{
+    struct keyed *keyed = finder->keyed;
+    if (mixed) {
+        qsort(keyed, count, sizeof *keyed, compare_keyed);
+    }
+    uint32_t sites = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        finder->sites[sites++] = keyed[i].site;
+        if (i + 1 == count || keyed[i + 1].key != keyed[i].key) {
+            offer(finder, payload, sites);
+            sites = 0;
+        }
+    }
+}
+
+/* From left to right, as many as there is room for. */
+static void offer_payload(struct finder *finder, const struct payload *payload)
+{
+    const struct facts *facts = finder->facts;
+    uint32_t count = 0, free_from = 0;
+    bool mixed = false;
+    for (uint32_t i = 0; i < finder->insn_count; i++) {
+        uint32_t insn = finder->insns[i];
+        struct site site;
+        if (insn < free_from || !site_make(facts, payload, insn, &site) ||
+            cost_site(facts, payload, &site) <= 0) {
+            continue;
+        }
+        free_from = insn + payload->length;
+        struct keyed *keyed = &finder->keyed[count++];
+        *keyed = (struct keyed){site_key(facts, payload, &site), site};
+        mixed |= keyed->key != finder->keyed[0].key;
+    }
+    offer_groups(finder, payload, count, mixed);
+}
+
+/* A bound, before looking at all the occurrences. Unwind bytes come with row changes
+ * only, and hardly ever more than one with an instruction. */
+static bool could_pay(const struct facts *facts, const struct payload *payload,
+                      uint32_t count)
+{
+    uint32_t end = payload->insn + payload->length;
+    int64_t frame = facts->row_end[payload->insn] <= end ? payload->length : 0;
+    int64_t bytes = facts_bytes(facts, payload->insn, payload->length);
+    int64_t body = payload->size != 0 ? payload->size : payload->stack_size;
+    return count * (bytes - facts->program->target->call_size + frame) > body;
+}
+
+static uint32_t size_of(const struct tokens *tokens, uint32_t position, uint32_t length)
+{
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < length; i++) {
+        size += tokens->sizes[position + i];
+    }
+    return size;
+}
+
+static bool make_payload(const struct finder *finder, const struct repeat *repeat,
+                         uint32_t length, enum payload_kind kind, struct payload *out)
+{
+    const struct tokens *tokens = finder->facts->tokens;
+    uint32_t position = finder->repeats.positions[repeat->first];
+    uint32_t size = size_of(tokens, position, length);
+    return payload_make(finder->facts, tokens->insns[position], length, size, kind,
+                        out);
+}
+
+/* --- repeats --- */
+
+/* Payloads of one repeat: their lengths in instructions, 0 where there is none. */
+struct cuts {
+    uint32_t plain, thunk, tail;
+};
+
+static struct cuts cuts_of(const struct facts *facts, uint32_t insn,
+                           uint32_t parent_length, uint32_t length)
+{
+    struct cuts cuts = {0};
+    uint32_t room = facts->call_end[insn] - insn;
+    cuts.plain = room < length ? room : length;
+    while (cuts.plain > 0 && bit_get(facts->glued, insn + cuts.plain - 1)) {
+        cuts.plain--;
+    }
+    if (room < length && !bit_get(facts->glued, insn + room) &&
+        thunk_ends_at(facts, insn + room)) {
+        cuts.thunk = room + 1;
+    }
+    if (tail_ends_at(facts, insn + length - 1)) {
+        cuts.tail = length;
+    }
+    cuts.plain = cuts.plain > parent_length ? cuts.plain : 0;
+    cuts.thunk = cuts.thunk > parent_length ? cuts.thunk : 0;
+    return cuts;
+}
+
+static void look_at(struct finder *finder, const struct repeat *repeat,
+                    uint32_t parent_length)
+{
+    const struct facts *facts = finder->facts;
+    uint32_t insn = facts->tokens->insns[finder->repeats.positions[repeat->first]];
+    struct cuts cuts = cuts_of(facts, insn, parent_length, repeat->length);
+    struct payload plain, thunk, tail;
+    bool has_plain = cuts.plain > 0 &&
+                     make_payload(finder, repeat, cuts.plain, PAYLOAD_PLAIN, &plain) &&
+                     could_pay(facts, &plain, repeat->count);
+    bool has_thunk = cuts.thunk > 0 &&
+                     make_payload(finder, repeat, cuts.thunk, PAYLOAD_THUNK, &thunk) &&
+                     could_pay(facts, &thunk, repeat->count);
+    bool has_tail =
+        cuts.tail > 0 && make_payload(finder, repeat, cuts.tail, PAYLOAD_TAIL, &tail);
+    if (!has_plain && !has_thunk && !has_tail) {
+        return;
+    }
+    load_occurrences(finder, repeat);
+    if (has_plain) {
+        offer_payload(finder, &plain);
+    }
+    if (has_thunk) {
+        offer_payload(finder, &thunk);
+    }
+    if (has_tail) {
+        offer_payload(finder, &tail);
+    }
+}
+
+/* Below FULL_DEPTH ancestors every second is looked at, below twice as many every
+ * fourth, and so on. */
+static bool is_looked_at(uint32_t depth)
+{
+    uint32_t step = 1;
+    for (uint32_t limit = FULL_DEPTH; depth >= limit && step < 1u << 16; limit *= 2) {
+        step *= 2;
+    }
+    return depth % step == 0;
+}
+
+/* The repeat's ancestors are on the stack: preorder, and intervals nest. */
+static void look_at_all(struct finder *finder, uint32_t minimum)
+{
+    for (uint32_t i = 0; i < finder->repeats.count; i++) {
+        const struct repeat *repeat = &finder->repeats.items[i];
+        uint32_t count = finder->ancestors.count;
+        while (count > 0 && finder->ancestors.items[count - 1].end <= repeat->first) {
+            count--;
+        }
+        finder->ancestors.count = count;
+        uint32_t parent =
+            count > 0 ? finder->ancestors.items[count - 1].length : minimum - 1;
+        if (is_looked_at(count)) {
+            look_at(finder, repeat, parent);
+        }
+        struct ancestor self = {repeat->first + repeat->count, repeat->length};
+        array_push(finder->stage, &finder->ancestors, self);
+    }
+}
+
+void candidates_make(struct arena *arena, const struct facts *facts,
+                     struct candidates *out)
+{
+    const struct target *target = facts->program->target;
+    /* A single instruction can be longer than a call where lengths differ: on x86-64
+     * that is 1 to 12 % of all that is saved. */
+    uint32_t minimum = target->code_align < target->call_size ? 1 : 2;
+    struct arena *stage = arena_new();
+    struct finder finder = {
+        .arena = arena,
+        .stage = stage,
+        .facts = facts,
+        .repeats = suffixtree_repeats(stage, facts->tokens->values,
+                                      facts->tokens->count, minimum),
+        .out = out,
+    };
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < finder.repeats.count; i++) {
+        uint32_t count = finder.repeats.items[i].count;
+        most = count > most ? count : most;
+    }
+    finder.insns = arena_new_array(stage, uint32_t, most);
+    finder.keyed = arena_new_array(stage, struct keyed, most);
+    finder.sites = arena_new_array(stage, struct site, most);
+    look_at_all(&finder, minimum);
+    arena_free(stage);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What unwind rows allow a called helper. While it runs, an unwinder finds the helper's
+ * own frame first and then its caller in the row from before the site; the changes that
+ * the payload made are stated behind the call. So the row from before must stay true
+ * until the payload's end: where it does not, because a register has been saved and
+ * then written, the helper's own rows can make up for it.
+ */
+#include "outliner/choose/choose.h"
+
+static bool same_rule(const struct rule *a, const struct rule *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == b;
+    }
+    /* Expressions compare by address: unequal ones are refused, which is only careful.
+     */
+    return a->kind == b->kind && a->value == b->value &&
+           a->expression.at == b->expression.at &&
+           a->expression.size == b->expression.size;
+}
+
+static bool keeps_value(const struct rule *rule)
+{
+    return rule == NULL || rule->kind == RULE_SAME_VALUE;
+}
+
+/* The payload has saved the register in the frame. The helper's own rows say so, too:
+ * its slot is as far from the helper's frame at every site. */
+static bool is_slot(const struct target *target, const struct row *before,
+                    const struct rule *rule)
+{
+    return rule->kind == RULE_OFFSET && rule->column != target->dwarf_return_column &&
+           !same_rule(row_rule(before, rule->column), rule);
+}
+
+/* `before` says that the register still holds its value, `now` knows where it was
+ * saved. Behind a thunk's jump there are no rows of the helper any more: there, and for
+ * anything but a slot, the old value must still be in the register. */
+static bool saves_are_safe(const struct facts *facts, const struct row *before,
+                           const struct row *now, const struct payload *payload)
+{
+    const struct target *target = facts->program->target;
+    for (uint32_t i = 0; i < now->rule_count; i++) {
+        const struct rule *rule = &now->rules[i];
+        const struct rule *old = row_rule(before, rule->column);
+        if (same_rule(old, rule)) {
+            continue;
+        }
+        uint8_t reg = target->register_of_dwarf(rule->column);
+        bool stated = payload->kind == PAYLOAD_PLAIN && is_slot(target, before, rule);
+        bool lost = reg >= 64 || has_register(payload->written, reg);
+        if (!keeps_value(old) || (lost && !stated)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `before` finds a register in a place that `now` has given up: a slot of the frame is
+ * still there (the payload does not move SP), another register may be not. */
+static bool restores_are_safe(const struct row *before, const struct row *now)
+{
+    for (uint32_t i = 0; i < before->rule_count; i++) {
+        const struct rule *rule = &before->rules[i];
+        bool in_frame = rule->kind == RULE_OFFSET || rule->kind == RULE_SAME_VALUE;
+        if (!same_rule(rule, row_rule(now, rule->column)) && !in_frame) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* While the instructions from `before` to `now` run, an unwinder may use `before`. */
+static bool row_stays_true(const struct facts *facts, uint32_t before_row,
+                           uint32_t now_row, const struct payload *payload)
+{
+    const struct program *program = facts->program;
+    if (before_row == ROW_NONE || now_row == ROW_NONE) {
+        return false;
+    }
+    const struct row *before = row_get(program->rows, before_row);
+    const struct row *now = row_get(program->rows, now_row);
+    if (before->cfa_is_expression || now->cfa_is_expression ||
+        before->ra_signed != now->ra_signed || before->args_size != now->args_size) {
+        return false;
+    }
+    bool moved = before->cfa_register != now->cfa_register ||
+                 before->cfa_offset != now->cfa_offset;
+    uint8_t base = program->target->register_of_dwarf(before->cfa_register);
+    bool base_lost = base >= 64 || (base != program->target->stack_register &&
+                                    has_register(payload->written, base));
+    /* A callee that unwinds must find the frame that it was called from, and a row that
+     * comes late (Clang states a whole prologue at its end) would be the wrong one. */
+    if (moved && (base_lost || payload->kind == PAYLOAD_THUNK)) {
+        return false;
+    }
+    return saves_are_safe(facts, before, now, payload) &&
+           restores_are_safe(before, now);
+}
+
+bool rows_allow_call(const struct facts *facts, const struct payload *payload,
+                     uint32_t insn)
+{
+    uint32_t last = insn + payload->length - 1;
+    uint32_t behind = facts_behind(facts, insn, payload->length);
+    /* The row behind a call is the next instruction's business, but it is stated at the
+     * call to the helper's end: it must be the row at the call. */
+    if (payload->kind == PAYLOAD_THUNK && behind != NO_INDEX &&
+        facts->row[behind] != facts->row[last]) {
+        return false;
+    }
+    uint32_t end = behind == NO_INDEX ? last : behind;
+    for (uint32_t i = facts->row_end[insn]; i <= end; i = facts->row_end[i]) {
+        if (!row_stays_true(facts, facts->row[insn], facts->row[i], payload)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The slots that the helper's rows know of when they are made from this site. */
+uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
+{
+    const struct program *program = facts->program;
+    const struct row *before = NULL;
+    uint64_t key = 0;
+    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
+        before = row_get(program->rows, facts->row[insn]);
+        const struct row *now = row_get(program->rows, facts->row[i]);
+        for (uint32_t r = 0; r < now->rule_count; r++) {
+            const struct rule *rule = &now->rules[r];
+            if (is_slot(program->target, before, rule)) {
+                int64_t slot = before->cfa_offset + rule->value;
+                key = mix(mix(key, i - insn), before->cfa_register);
+                key = mix(mix(key, rule->column), (uint64_t)slot);
+            }
+        }
+    }
+    return key;
+}
+
+/* The second witness: where the row finds the return address in the link register, it
+ * is there, whatever the code looks like. */
+bool link_is_live(const struct facts *facts, uint32_t insn)
+{
+    const struct target *target = facts->program->target;
+    if (target->link_register >= 64) {
+        return false;
+    }
+    if ((facts->program->insns[insn].traits & INSN_LINK_LIVE) != 0) {
+        return true;
+    }
+    if (facts->row[insn] == ROW_NONE || bit_get(facts->link_stored, insn)) {
+        return false;
+    }
+    const struct row *row = row_get(facts->program->rows, facts->row[insn]);
+    return keeps_value(row_rule(row, target->dwarf_return_column));
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What call-site tables have against moving code (design 4.8).
+ *
+ * An unwinder comes to a function by the return address of a call, and the function's
+ * personality looks up the call site around it. A helper has no personality. So while a
+ * called helper or a thunk's callee throws, what counts is the call site around the
+ * call to the helper; and what throws in a tail finds no call site at all: there, only
+ * code may stand that exceptions pass through anyway.
+ *
+ * What may throw is a call, and whatever stands where a landing pad would catch it:
+ * compilers list the calls, or with -fnon-call-exceptions every access to memory. They
+ * list no more than that, or else everything; so an instruction in a gap, or where
+ * exceptions pass, throws only if it is a call. That is not so in a function that has a
+ * call site without any call in it: there everything may throw.
+ *
+ * All that may throw in a called payload must share one call site, and no boundary may
+ * follow the first of it: the rewriter puts boundaries inside of a payload in front of
+ * the call to the helper.
+ */
+#include "outliner/choose/choose.h"
+
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
+
+static void fill_function(const struct program *program,
+                          const struct function *function, struct throws *throws)
+{
+    const struct insn *insns = program->insns;
+    bool all = function_traps(program, function);
+    uint32_t end = function->first_insn + function->insn_count;
+    uint32_t site_end = end, thrower = end, tail_end = end;
+    const struct call_site *behind = NULL;
+    for (uint32_t i = end; i-- > function->first_insn;) {
+        const struct call_site *site = insn_call_site(function, &insns[i]);
+        enum guard guard = insn_guard(function, &insns[i]);
+        if (i + 1 < end && site != behind)
+            site_end = i + 1;
+        if (all || guard == GUARD_PAD || is_call(&insns[i]))
+            thrower = i;
+        if (guard == GUARD_PAD || (guard == GUARD_GAP && (all || is_call(&insns[i]))))
+            tail_end = i;
+        throws->site_end[i] = site_end;
+        throws->thrower[i] = thrower;
+        throws->tail_end[i] = tail_end;
+        behind = site;
+    }
+}
+
+struct throws throws_make(struct arena *arena, const struct program *program)
+{
+    struct throws throws = {
+        arena_new_array(arena, uint32_t, program->insn_count),
+        arena_new_array(arena, uint32_t, program->insn_count),
+        arena_new_array(arena, uint32_t, program->insn_count),
+    };
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        const struct function *function = &program->functions[f];
+        if (function->lsda != NULL) {
+            fill_function(program, function, &throws);
+            continue;
+        }
+        uint32_t end = function->first_insn + function->insn_count;
+        for (uint32_t i = function->first_insn; i < end; i++) {
+            throws.site_end[i] = throws.thrower[i] = throws.tail_end[i] = end;
+        }
+    }
+    return throws;
+}
+
+bool throws_allow_tail(const struct facts *facts, uint32_t insn, uint32_t length)
+{
+    return facts->throws.tail_end[insn] >= insn + length;
+}
+
+bool throws_allow_call(const struct facts *facts, const struct payload *payload,
+                       const struct site *site)
+{
+    const struct throws *throws = &facts->throws;
+    uint32_t end = site->insn + payload->length;
+    uint32_t thrower = throws->thrower[site->insn];
+    if (thrower >= end) {
+        return true;
+    }
+    if (throws->site_end[thrower] < end) {
+        return false;
+    }
+    bool lands = (facts->program->insns[thrower].traits & INSN_LANDS) != 0;
+    if (!lands || (payload->kind == PAYLOAD_THUNK && thrower + 1 == end)) {
+        return true;
+    }
+    /* Something lands out of the helper's own frame: with SP as it is here, and with
+     * the registers that the payload has written. */
+    return (site->form == FORM_PLAIN || site->form == FORM_THUNK) &&
+           facts->row_end[site->insn] >= end;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Basic blocks. A block starts at a function's entry, where anything may jump to, and
+ * behind every instruction that may not go on to the next one. Calls do not end a
+ * block.
+ */
+#include "outliner/lift/lift.h"
+
+static bool ends_block(const struct insn *insn)
+{
+    return insn->flow != FLOW_NEXT && insn->flow != FLOW_CALL &&
+           insn->flow != FLOW_CALL_INDIRECT;
+}
+
+static void cut_function(struct lift *lift, uint32_t number)
+{
+    struct program *program = lift->program;
+    struct function *function = &program->functions[number];
+    function->first_block = lift->blocks.count;
+    bool leader = true;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        struct insn *insn = &program->insns[function->first_insn + i];
+        if (leader || (insn->traits & INSN_LEADER)) {
+            insn->traits |= INSN_LEADER;
+            struct block block = {.function = number,
+                                  .first_insn = function->first_insn + i};
+            array_push(lift->arena, &lift->blocks, block);
+        }
+        lift->blocks.items[lift->blocks.count - 1].insn_count++;
+        leader = ends_block(insn);
+        if (!(insn->traits & INSN_OPAQUE)) /* which writes less than it may */
+            function->written |= insn->defs;
+        if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
+            function->has_calls = true;
+        if (insn->traits & INSN_SIGNS)
+            function->signs = true;
+    }
+    function->block_count = lift->blocks.count - function->first_block;
+}
+
+void lift_blocks(struct lift *lift)
+{
+    struct program *program = lift->program;
+    array_reserve(lift->arena, &lift->blocks, program->insn_count / 4 + 1); /* likely */
+    for (uint32_t f = 0; f < program->function_count; f++)
+        cut_function(lift, f);
+    program->blocks = lift->blocks.items;
+    program->block_count = lift->blocks.count;
+}
+
+/* The block of the same function that starts at a section offset, or NO_INDEX. */
+static uint32_t block_at(const struct program *program, const struct function *function,
+                         uint32_t offset)
+{
+    if (offset < function->start || offset >= function->end)
+        return NO_INDEX;
+    uint32_t low = function->first_block, high = low + function->block_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->insns[program->blocks[middle].first_insn].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < function->first_block + function->block_count &&
+                 program->insns[program->blocks[low].first_insn].offset == offset;
+    return found ? low : NO_INDEX;
+}
+
+struct successors block_successors(const struct program *program, uint32_t number)
+{
+    const struct block *block = &program->blocks[number];
+    const struct function *function = &program->functions[block->function];
+    uint32_t last = block->first_insn + block->insn_count - 1;
+    const struct insn *insn = &program->insns[last];
+    struct successors to = {
+        {NO_INDEX, NO_INDEX},
+        NULL, false
+    };
+    bool last_block = number + 1 == function->first_block + function->block_count;
+    if (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) {
+        to.direct[0] = insn->target == NO_INDEX
+                           ? NO_INDEX
+                           : block_at(program, function, insn->target);
+        to.leaves = to.direct[0] == NO_INDEX;
+    }
+    if (insn->flow == FLOW_JUMP_INDIRECT) {
+        to.table = table_of_insn(program, last);
+        to.leaves = !to.table;
+    }
+    bool goes_on = insn->flow == FLOW_BRANCH || !ends_block(insn);
+    if (goes_on && last_block)
+        to.leaves = true;
+    else if (goes_on)
+        to.direct[1] = number + 1;
+    return to;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stack depth, by a forward pass over the blocks of each function: how far SP lies
+ * below its value on entry, and the frame register too where it is one. Three uses:
+ *
+ * - the two witnesses: at calls, the depth that the code has must be the one that the
+ *   unwind rows state (only at calls, since AArch64 compilers state no epilogues);
+ * - an indirect jump that is no table is a tail call only with the stack as on entry;
+ * - the red zone: memory below SP that a call would overwrite, addressed through SP, or
+ *   through a frame register in a function that never moved SP (x86-64 psABI 3.2.2).
+ *
+ * The depth is known or it is not; unknown never proves anything.
+ */
+#include "outliner/lift/lift.h"
+
+struct state {
+    bool reached, depth_known, frame_known;
+    int64_t depth; /* entry SP - SP, bytes */
+    int64_t frame; /* entry SP - frame register, bytes */
+};
+
+struct walker {
+    struct lift *lift;
+    uint32_t function;    /* index */
+    struct state *states; /* on entry to each block of the function */
+    array_of(uint32_t) work;
+    bool sets_frame; /* the frame register is a copy of SP somewhere in it */
+};
+
+static bool join(struct state *into, const struct state *from)
+{
+    if (!into->reached) {
+        *into = *from;
+        into->reached = true;
+        return true;
+    }
+    bool changed = false;
+    if (into->depth_known && (!from->depth_known || from->depth != into->depth)) {
+        into->depth_known = false;
+        changed = true;
+    }
+    if (into->frame_known && (!from->frame_known || from->frame != into->frame)) {
+        into->frame_known = false;
+        changed = true;
+    }
+    return changed;
+}
+
+static void step(const struct target *target, const struct insn *insn,
+                 struct state *state)
+{
+    uint64_t stack = (uint64_t)1 << target->stack_register;
+    uint64_t frame = (uint64_t)1 << target->frame_register;
+    struct state before = *state;
+    bool call = insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT ||
+                insn->flow == FLOW_RETURN;
+    if (insn->traits & INSN_SP_ADJUST) {
+        state->depth -= insn->sp_value;
+    } else if (insn->traits & INSN_SP_FROM_FRAME) {
+        state->depth_known = before.frame_known;
+        state->depth = before.frame - insn->sp_value;
+    } else if ((insn->defs & stack) && !call) {
+        state->depth_known = false;
+    }
+    if (insn->traits & INSN_FRAME_SET) {
+        state->frame_known = before.depth_known;
+        state->frame = before.depth - insn->sp_value;
+    } else if (insn->defs & frame) {
+        state->frame_known = false;
+    }
+}
+
+/* The row's CFA, as a distance from the entry SP, when it is SP- or frame-based. */
+static bool rows_agree(const struct program *program, const struct state *state,
+                       uint32_t insn)
+{
+    uint32_t number = program_row(program, insn);
+    if (number == ROW_NONE)
+        return true;
+    const struct target *target = program->target;
+    const struct row *row = row_get(program->rows, number);
+    if (row->cfa_is_expression)
+        return true;
+    int64_t base = row->cfa_offset - target->call_pushes;
+    if (row->cfa_register == target->dwarf_stack_column)
+        return !state->depth_known || base == state->depth;
+    if (row->cfa_register == target->dwarf_of_register(target->frame_register))
+        return !state->frame_known || base == state->frame;
+    return true;
+}
+
+/* Memory through the frame register that lies, or may lie, below SP. */
+static bool below_stack(const struct walker *walker, const struct insn *insn,
+                        const struct state *state)
+{
+    if (!(insn->traits & INSN_FRAME_MEMORY) || !walker->sets_frame ||
+        insn->sp_value >= 0)
+        return false;
+    if (!state->frame_known || !state->depth_known)
+        return true;
+    return insn->sp_value < state->frame - state->depth;
+}
+
+static void check(struct walker *walker, uint32_t number, const struct state *state)
+{
+    struct program *program = walker->lift->program;
+    struct function *function = &program->functions[walker->function];
+    const struct insn *insn = &program->insns[number];
+    bool call = insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+    if (call && !program->code[function->code].helpers &&
+        !rows_agree(program, state, number))
+        lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
+    bool home = state->depth_known && state->depth == 0;
+    if (insn->flow == FLOW_RETURN && state->depth_known && state->depth != 0 &&
+        !program->code[function->code].helpers)
+        lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
+    if (insn->flow == FLOW_JUMP_INDIRECT && !table_of_insn(program, number) && !home &&
+        !program->code[function->code].helpers)
+        lift_seal(walker->lift, walker->function, REFUSAL_INDIRECT_JUMP, insn->offset);
+    if ((insn->traits & INSN_BELOW_SP) || below_stack(walker, insn, state))
+        function->red_zone = true;
+}
+
+static void flow_to(struct walker *walker, uint32_t block, const struct state *state)
+{
+    if (block == NO_INDEX)
+        return;
+    const struct function *function =
+        &walker->lift->program->functions[walker->function];
+    if (join(&walker->states[block - function->first_block], state))
+        array_push(walker->lift->arena, &walker->work, block);
+}
+
+/* An exception lands with SP as it is at the call, less the arguments on the stack that
+ * the row tells of. */
+static void flow_to_pad(struct walker *walker, uint32_t number,
+                        const struct state *state)
+{
+    const struct program *program = walker->lift->program;
+    const struct function *function = &program->functions[walker->function];
+    const struct call_site *site = insn_call_site(function, &program->insns[number]);
+    if (site->pad == NO_INDEX)
+        return;
+    struct state landing = *state;
+    uint32_t row = program_row(program, number);
+    if (row != ROW_NONE)
+        landing.depth -= (int64_t)row_get(program->rows, row)->args_size;
+    uint32_t pad = program_insn_at(program, function->code, site->pad);
+    flow_to(walker, program_block_of_insn(program, pad), &landing);
+}
+
+/* Runs through a block; the checks are made in a second pass, when states are final. */
+static struct state run_block(struct walker *walker, uint32_t number, bool checking)
+{
+    const struct program *program = walker->lift->program;
+    const struct block *block = &program->blocks[number];
+    const struct function *function = &program->functions[walker->function];
+    struct state state = walker->states[number - function->first_block];
+    for (uint32_t i = 0; i < block->insn_count; i++) {
+        uint32_t insn = block->first_insn + i;
+        if (checking)
+            check(walker, insn, &state);
+        else if (program->insns[insn].traits & INSN_LANDS)
+            flow_to_pad(walker, insn, &state);
+        step(program->target, &program->insns[insn], &state);
+    }
+    return state;
+}
+
+static void flow_on(struct walker *walker, uint32_t number, const struct state *state)
+{
+    const struct program *program = walker->lift->program;
+    struct successors to = block_successors(program, number);
+    flow_to(walker, to.direct[0], state);
+    flow_to(walker, to.direct[1], state);
+    const struct function *function = &program->functions[walker->function];
+    for (uint32_t i = 0; to.table && i < to.table->count; i++) {
+        uint32_t insn = program_insn_at(program, function->code, to.table->targets[i]);
+        if (insn != NO_INDEX)
+            flow_to(walker, program_block_of_insn(program, insn), state);
+    }
+}
+
+static bool has_frame_register(const struct program *program,
+                               const struct function *function)
+{
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (program->insns[function->first_insn + i].traits & INSN_FRAME_SET)
+            return true;
+    }
+    return false;
+}
+
+/* The state at a function's entry. A cold part is entered with the frame of the
+ * function that it continues: the row at its start says how deep. */
+static struct state entry_state(const struct program *program,
+                                const struct function *function)
+{
+    struct state entry = {true, true, false, 0, 0};
+    uint32_t number =
+        function->insn_count ? program_row(program, function->first_insn) : ROW_NONE;
+    if (number == ROW_NONE || program->code[function->code].helpers)
+        return entry;
+    const struct target *target = program->target;
+    const struct row *row = row_get(program->rows, number);
+    int64_t base = row->cfa_offset - target->call_pushes;
+    if (!row->cfa_is_expression && row->cfa_register == target->dwarf_stack_column) {
+        entry.depth = base;
+        return entry;
+    }
+    entry.depth_known = false;
+    entry.frame_known =
+        !row->cfa_is_expression &&
+        row->cfa_register == target->dwarf_of_register(target->frame_register);
+    entry.frame = base;
+    return entry;
+}
+
+/* Helpers that were taken from ends of functions go on to others, as deep as this. */
+enum { TAIL_LEVELS = 8 };
+
+/* Some instruction of these has one of the traits; or one jumps to helpers that have
+ * them, which were part of it in an earlier round. */
+static bool has_traits(const struct program *program, uint32_t number, uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (program->insns[function->first_insn + i].traits & traits)
+            return true;
+    }
+    return false;
+}
+
+static bool jumps_to_traits(const struct program *program, uint32_t number,
+                            uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t at = function->first_insn + i;
+        for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
+            uint32_t callee = insn_callee(program, at);
+            if (callee == NO_INDEX ||
+                !program->code[program->functions[callee].code].helpers)
+                break;
+            const struct function *helper = &program->functions[callee];
+            if (level == TAIL_LEVELS || helper->insn_count == 0 ||
+                has_traits(program, callee, traits))
+                return true;
+            at = helper->first_insn + helper->insn_count - 1;
+        }
+    }
+    return false;
+}
+
+/* The code goes on in, or comes from, another part of the same function (.cold). */
+static bool is_part(const struct program *program, uint32_t number)
+{
+    const struct function *function = &program->functions[number];
+    if (function_is_private(program, number))
+        return true;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t at = function->first_insn + i;
+        uint8_t flow = program->insns[at].flow;
+        uint32_t target = program->insns[at].target;
+        bool outside =
+            target == NO_INDEX || target < function->start || target >= function->end;
+        if (outside && (flow == FLOW_BRANCH ||
+                        (flow == FLOW_JUMP && !insn_is_tail_call(program, at))))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes below SP may be in use. Code that makes no call may address them in more ways
+ * than can be followed (an index, a pointer made of the frame register), so there every
+ * look at the stack counts. Compilers lower SP by all they need in functions that call.
+ * A helper that is jumped to runs in the frame of its sites. */
+static bool may_use_red_zone(const struct program *program, uint32_t number)
+{
+    const uint32_t looks = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE |
+                           INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
+    const struct function *function = &program->functions[number];
+    if (program->code[function->code].helpers)
+        return true;
+    if (!function->has_calls && is_part(program, number))
+        return true;
+    uint32_t traits = function->has_calls ? (uint32_t)INSN_BELOW_SP : looks;
+    return has_traits(program, number, traits) ||
+           jumps_to_traits(program, number, traits);
+}
+
+static void walk(struct walker *walker)
+{
+    const struct program *program = walker->lift->program;
+    struct function *function = &walker->lift->program->functions[walker->function];
+    if (program->target->call_pushes && may_use_red_zone(program, walker->function))
+        function->red_zone = true;
+    struct state entry = entry_state(program, function);
+    flow_to(walker, function->first_block, &entry);
+    while (walker->work.count) {
+        uint32_t block = walker->work.items[--walker->work.count];
+        struct state out = run_block(walker, block, false);
+        flow_on(walker, block, &out);
+    }
+    /* Blocks that nothing inside reaches (entered from another section): unknown. */
+    for (uint32_t b = 0; b < function->block_count; b++)
+        run_block(walker, function->first_block + b, true);
+}
+
+void lift_depth(struct lift *lift)
+{
+    struct program *program = lift->program;
+    struct arena *stage = arena_new();
+    uint32_t most = 0;
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        if (program->functions[f].block_count > most)
+            most = program->functions[f].block_count;
+    }
+    struct walker walker = {.lift = lift};
+    walker.states = arena_new_array(stage, struct state, most);
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        const struct function *function = &program->functions[f];
+        if (function->refusal != REFUSAL_NONE || function->block_count == 0)
+            continue;
+        for (uint32_t b = 0; b < function->block_count; b++)
+            walker.states[b] = (struct state){0};
+        walker.function = f;
+        walker.sets_frame = has_frame_register(program, function);
+        walk(&walker);
+    }
+    arena_free(stage);
+}

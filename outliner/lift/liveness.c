@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Backward liveness over registers and flags, per function, to a fixed point.
+ *
+ * What is assumed of other code is little, since objects are full of private
+ * conventions (gcc's -fipa-ra, LLVM's outlined functions, preserve_most, hand-written
+ * assembly): a call reads what the ABI lets it read and preserves every register but
+ * the link register and, when it may go through a veneer, the veneer's. Returning, all
+ * that the ABI lets a caller see is live. What leaves a function in any other way needs
+ * everything.
+ *
+ * Our own helpers are known better: each is one block, so what it reads of its callers'
+ * registers and what it overwrites can be read off it (function.reads, .overwrites).
+ *
+ * A caller may also rely on a register that this function never writes (-fipa-ra
+ * again); function.written answers that question, not liveness.
+ */
+#include "outliner/lift/lift.h"
+
+#include <string.h>
+
+static struct regset joined(struct regset a, struct regset b)
+{
+    return (struct regset){a.regs | b.regs, (uint8_t)(a.flags | b.flags)};
+}
+
+static bool same(struct regset a, struct regset b)
+{
+    return a.regs == b.regs && a.flags == b.flags;
+}
+
+/* Where a direct call or jump goes. */
+enum callee {
+    CALLEE_PUBLIC,  /* a global function: the ABI's conventions */
+    CALLEE_LOCAL,   /* a local function: perhaps conventions of its author */
+    CALLEE_PRIVATE, /* an outlined function, a cold part, the middle of something */
+};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* LLVM's outliner makes functions with conventions of their own, and so do we; the cold
+ * part of a function continues it. */
+static bool private_name(const char *name)
+{
+    if (starts_with(name, "OUTLINED_FUNCTION_"))
+        return true;
+    const char *dot = strchr(name, '.'); /* most names have none */
+    return dot && (starts_with(name, "mo_outlined.") || strstr(dot, ".cold") ||
+                   strstr(dot, ".__part."));
+}
+
+bool function_is_private(const struct program *program, uint32_t function)
+{
+    return program->code[program->functions[function].code].helpers ||
+           private_name(program_function_name(program, function));
+}
+
+static enum callee callee_at(const struct program *program, uint32_t code,
+                             int64_t position, uint32_t *function_out)
+{
+    uint32_t number = code == NO_INDEX || position < 0 || position > UINT32_MAX
+                          ? NO_INDEX
+                          : program_function_at(program, code, (uint32_t)position);
+    if (number == NO_INDEX)
+        return CALLEE_PRIVATE;
+    const struct function *function = &program->functions[number];
+    if (function->start == (uint32_t)position)
+        *function_out = number;
+    bool entry = function->start == (uint32_t)position && function->symbol != NO_INDEX;
+    if (!entry || function_is_private(program, number))
+        return CALLEE_PRIVATE;
+    return CALLEE_LOCAL;
+}
+
+/* *function is the one whose entry it is, or NO_INDEX. */
+static enum callee callee_of(const struct program *program, uint32_t number,
+                             uint32_t *function)
+{
+    *function = NO_INDEX;
+    const struct insn *insn = &program->insns[number];
+    uint32_t code = program->functions[program_function_of_insn(program, number)].code;
+    uint32_t first;
+    if (program_relocs(program, number, &first) == 0)
+        return callee_at(program, code,
+                         insn->target == NO_INDEX ? -1 : (int64_t)insn->target,
+                         function);
+    const struct object *object = program_object(program, code);
+    const struct reloc *reloc = &program_section(program, code)->relocs[first];
+    uint8_t bias = program->target->reloc_bias(insn, reloc->offset);
+    struct referent to = program_referent(object, reloc, bias);
+    if (to.local)
+        return callee_at(
+            program, program_code_of(program, program->code[code].object, to.section),
+            to.offset, function);
+    bool plain = to.addend == 0 && !private_name(object->symbols[to.symbol].name);
+    return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
+}
+
+uint32_t insn_callee(const struct program *program, uint32_t insn)
+{
+    uint32_t function;
+    callee_of(program, insn, &function);
+    return function;
+}
+
+static uint64_t link_bit(const struct target *target)
+{
+    return target->link_register < 64 ? (uint64_t)1 << target->link_register : 0;
+}
+
+static uint8_t last_flow(const struct program *program, uint32_t function)
+{
+    const struct function *of = &program->functions[function];
+    return program->insns[of->first_insn + of->insn_count - 1].flow;
+}
+
+/* A call to a helper: the link register that it reads is its own return address. */
+static void apply_helper(const struct program *program, uint32_t function,
+                         struct regset *uses, struct regset *kills)
+{
+    const struct function *of = &program->functions[function];
+    const struct target *target = program->target;
+    struct regset out = {0};
+    if (last_flow(program, function) != FLOW_RETURN) /* goes on to who knows what */
+        out = (struct regset){UINT64_MAX & ~target->veneer_registers, UINT8_MAX};
+    uses->regs = of->reads.regs | (out.regs & ~of->overwrites.regs);
+    uses->regs = (uses->regs & ~link_bit(target)) | (uint64_t)1
+                                                        << target->stack_register;
+    uses->flags = (uint8_t)(of->reads.flags | (out.flags & ~of->overwrites.flags));
+    *kills = joined(*kills, of->overwrites);
+}
+
+static void flow_effects(const struct program *program, uint32_t number,
+                         struct regset *uses, struct regset *kills)
+{
+    const struct target *target = program->target;
+    const struct insn *insn = &program->insns[number];
+    *uses = (struct regset){insn->uses, insn->flag_uses};
+    *kills = (struct regset){insn->defs, insn->flag_defs};
+    if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT)
+        return;
+    *uses = joined(*uses, target->call_uses);
+    if (insn->flow == FLOW_CALL_INDIRECT)
+        return;
+    uint32_t function;
+    enum callee callee = callee_of(program, number, &function);
+    /* What goes through a relocation may go through a veneer, so that nobody can be
+     * waiting for the veneer's registers behind it. */
+    bool relocated = insn->traits & INSN_RELOCATED;
+    if (relocated)
+        kills->regs |= target->veneer_registers;
+    if (function != NO_INDEX && program->functions[function].is_summarised) {
+        apply_helper(program, function, uses, kills);
+        return;
+    }
+    if (callee != CALLEE_PUBLIC)
+        *uses = (struct regset){
+            UINT64_MAX & ~link_bit(target) & ~target->veneer_registers, UINT8_MAX};
+    if (callee == CALLEE_PRIVATE && !relocated)
+        uses->regs |= target->veneer_registers;
+}
+
+void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
+                  struct regset *kills)
+{
+    flow_effects(program, number, uses, kills);
+    /* What a landing pad finds: see landings.c. */
+    if (program->insns[number].traits & INSN_LANDS)
+        *uses = joined(*uses, program->target->callee_saved);
+}
+
+uint64_t insn_may_write(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    uint32_t function;
+    if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT)
+        return insn->defs;
+    if (insn->flow == FLOW_CALL &&
+        callee_of(program, number, &function) == CALLEE_PRIVATE)
+        return UINT64_MAX;
+    return insn->defs | program->target->call_kills.regs;
+}
+
+/* A jump out of the function is a tail call when it goes to a function's entry. What
+ * the callee reads is not trusted beyond that: only the veneer's registers are free. */
+bool insn_is_tail_call(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    if (insn->flow == FLOW_JUMP_INDIRECT)
+        return true; /* anything else sealed the function */
+    uint32_t function;
+    return insn->flow == FLOW_JUMP &&
+           callee_of(program, number, &function) != CALLEE_PRIVATE;
+}
+
+/* What is live where `last` jumps to a helper that leaves the function in its place. */
+static bool live_into_helper(const struct program *program, uint32_t last,
+                             struct regset at_return, struct regset *live)
+{
+    uint32_t number;
+    if (program->insns[last].flow != FLOW_JUMP)
+        return false;
+    callee_of(program, last, &number);
+    if (number == NO_INDEX || !program->functions[number].is_summarised)
+        return false;
+    const struct function *helper = &program->functions[number];
+    struct regset out = at_return;
+    if (last_flow(program, number) != FLOW_RETURN)
+        out =
+            (struct regset){UINT64_MAX & ~program->target->veneer_registers, UINT8_MAX};
+    live->regs = helper->reads.regs | (out.regs & ~helper->overwrites.regs);
+    live->flags =
+        (uint8_t)(helper->reads.flags | (out.flags & ~helper->overwrites.flags));
+    return true;
+}
+
+static struct regset live_at_exit(const struct program *program, uint32_t number,
+                                  uint32_t last)
+{
+    const struct target *target = program->target;
+    const struct insn *insn = &program->insns[last];
+    /* An outlined function returns into the middle of the code that it came from:
+     * helpers of an earlier run and LLVM's are known by their names alone. */
+    struct regset at_return =
+        function_is_private(program, number) ? REGSET_ALL : target->return_uses;
+    struct regset live = REGSET_ALL;
+    if (insn->flow == FLOW_STOP)
+        return (struct regset){0};
+    if (insn->flow == FLOW_RETURN)
+        return at_return;
+    if (live_into_helper(program, last, at_return, &live))
+        return live;
+    if (!function_is_private(program, number) && insn_is_tail_call(program, last))
+        live.regs &= ~target->veneer_registers;
+    return live;
+}
+
+/* What a block does to liveness: in = uses + (out - kills). */
+struct summary {
+    struct regset uses, kills;
+};
+
+static struct summary summarise(const struct program *program,
+                                const struct block *block)
+{
+    struct summary sum = {0};
+    for (uint32_t i = block->insn_count; i-- > 0;) {
+        struct regset uses, kills;
+        insn_effects(program, block->first_insn + i, &uses, &kills);
+        sum.uses.regs = (sum.uses.regs & ~kills.regs) | uses.regs;
+        sum.uses.flags = (uint8_t)((sum.uses.flags & ~kills.flags) | uses.flags);
+        sum.kills = joined(sum.kills, kills);
+    }
+    return sum;
+}
+
+static struct regset live_in(const struct summary *sum, struct regset out)
+{
+    return (struct regset){
+        (out.regs & ~sum->kills.regs) | sum->uses.regs,
+        (uint8_t)((out.flags & ~sum->kills.flags) | sum->uses.flags)};
+}
+
+/* What is known of a block before anything is live. */
+struct shape {
+    struct summary sum;
+    struct successors to;
+    struct regset exit; /* live where control leaves the function */
+};
+
+static struct shape shape_of(const struct program *program, uint32_t number)
+{
+    const struct block *block = &program->blocks[number];
+    uint32_t last = block->first_insn + block->insn_count - 1;
+    struct shape shape = {.sum = summarise(program, block),
+                          .to = block_successors(program, number)};
+    if (shape.to.leaves || program->insns[last].flow == FLOW_RETURN)
+        shape.exit = live_at_exit(program, block->function, last);
+    return shape;
+}
+
+static struct regset live_out(const struct program *program,
+                              const struct function *function,
+                              const struct shape *shape, const struct regset *ins)
+{
+    const struct jump_table *table = shape->to.table;
+    struct regset out = shape->exit;
+    for (int i = 0; i < 2; i++) {
+        if (shape->to.direct[i] != NO_INDEX)
+            out = joined(out, ins[shape->to.direct[i] - function->first_block]);
+    }
+    for (uint32_t i = 0; table && i < table->count; i++) {
+        uint32_t insn = program_insn_at(program, function->code, table->targets[i]);
+        if (insn != NO_INDEX)
+            out = joined(
+                out, ins[program_block_of_insn(program, insn) - function->first_block]);
+    }
+    return out;
+}
+
+static void solve(struct program *program, const struct function *function,
+                  struct regset *ins, struct shape *shapes)
+{
+    for (uint32_t b = 0; b < function->block_count; b++) {
+        ins[b] = (struct regset){0};
+        shapes[b] = shape_of(program, function->first_block + b);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t b = function->block_count; b-- > 0;) {
+            struct block *block = &program->blocks[function->first_block + b];
+            block->live_out = live_out(program, function, &shapes[b], ins);
+            struct regset in = live_in(&shapes[b].sum, block->live_out);
+            changed = changed || !same(in, ins[b]);
+            ins[b] = in;
+        }
+    }
+}
+
+/* What candidates ask of every instruction is kept as a trait. */
+static void mark(struct program *program, const struct block *block)
+{
+    const struct target *target = program->target;
+    uint64_t link =
+        target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
+    struct regset live = block->live_out;
+    for (uint32_t i = block->insn_count; i-- > 0;) {
+        struct insn *insn = &program->insns[block->first_insn + i];
+        struct regset uses, kills;
+        insn_effects(program, block->first_insn + i, &uses, &kills);
+        live.regs = (live.regs & ~kills.regs) | uses.regs;
+        if (live.regs & link)
+            insn->traits |= INSN_LINK_LIVE;
+        if (live.regs & target->veneer_registers)
+            insn->traits |= INSN_VENEER_LIVE;
+    }
+}
+
+/* Helpers call helpers of earlier rounds: as deep as this, the rest stays unknown. */
+enum { HELPER_LEVELS = 4 };
+
+static void summarise_helpers(struct program *program)
+{
+    for (int level = 0; level < HELPER_LEVELS; level++) {
+        for (uint32_t f = 0; f < program->function_count; f++) {
+            struct function *function = &program->functions[f];
+            if (!program->code[function->code].helpers || function->block_count != 1 ||
+                function->refusal != REFUSAL_NONE)
+                continue;
+            struct summary sum =
+                summarise(program, &program->blocks[function->first_block]);
+            function->is_summarised = true;
+            function->reads = sum.uses;
+            function->overwrites = sum.kills;
+        }
+    }
+}
+
+void lift_liveness(struct program *program)
+{
+    summarise_helpers(program);
+    struct arena *stage = arena_new();
+    uint32_t most = 0;
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        if (program->functions[f].block_count > most)
+            most = program->functions[f].block_count;
+    }
+    struct regset *ins = arena_new_array(stage, struct regset, most);
+    struct shape *shapes = arena_new_array(stage, struct shape, most);
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        const struct function *function = &program->functions[f];
+        if (function->refusal != REFUSAL_NONE)
+            continue;
+        solve(program, function, ins, shapes);
+        for (uint32_t b = 0; b < function->block_count; b++)
+            mark(program, &program->blocks[function->first_block + b]);
+    }
+    arena_free(stage);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every reference to a position in code, wherever it is stored. Two sorts:
+ *
+ * - instructions whose PC-relative field the assembler resolved (insn.target says it
+ * all);
+ * - relocations, in any section, whose symbol does not track the position by itself:
+ * those go to program->refs, and their addends are computed anew after a rewrite.
+ *
+ * A relocation says where a field points only once its bias is known: on x86-64 the
+ * field of an instruction counts from the instruction's end, and the entries of a jump
+ * table from the table's start. So the value of a PC-relative relocation in *data* is
+ * unknown until a table explains it (switches.c); one that nothing explains freezes the
+ * section.
+ *
+ * What refers to the middle of a function is a branch (a basic block starts there), or
+ * takes a label's address: that is remembered, to be explained by a table or to seal
+ * the function.
+ */
+#include "outliner/lift/lift.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One relocation that leads into a code section. */
+struct lead {
+    struct lift *lift;
+    uint32_t object, section, reloc; /* where it is */
+    const struct reloc *at;
+    const struct reloc_kind *kind;
+    uint32_t insn;    /* the instruction that holds it, or NO_INDEX */
+    uint32_t code;    /* code index it leads into */
+    int64_t position; /* section offset there */
+};
+
+static const struct section *lead_section(const struct lead *lead)
+{
+    return &lead->lift->program->objects->items[lead->object]->sections[lead->section];
+}
+
+static void add_ref(const struct lead *lead)
+{
+    struct code_ref ref = {lead->object, lead->section, lead->reloc, lead->code,
+                           (uint32_t)lead->position};
+    array_push(lead->lift->arena, &lead->lift->refs, ref);
+}
+
+static void take_label(const struct lead *lead)
+{
+    struct taken_label taken = {lead->code,   (uint32_t)lead->position,
+                                lead->object, lead->section,
+                                lead->reloc,  lead->insn};
+    array_push(lead->lift->arena, &lead->lift->taken, taken);
+}
+
+static bool is_transfer(const struct insn *insn)
+{
+    return insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
+           insn->flow == FLOW_CALL;
+}
+
+/* The function at a position: most references stay in their own. */
+static uint32_t function_near(const struct lead *lead, uint32_t position)
+{
+    const struct program *program = lead->lift->program;
+    uint32_t own = program_function_of_insn(program, lead->insn);
+    const struct function *function = &program->functions[own];
+    if (function->code == lead->code && position >= function->start &&
+        position < function->end)
+        return own;
+    return program_function_at(program, lead->code, position);
+}
+
+/* An instruction refers to `position` of a code section. Branches to it make it a
+ * block; everything else is a label whose address is taken. */
+static void note_from_insn(const struct lead *lead)
+{
+    struct program *program = lead->lift->program;
+    const struct insn *insn = &program->insns[lead->insn];
+    uint32_t position = (uint32_t)lead->position;
+    uint32_t number = function_near(lead, position);
+    if (number == NO_INDEX) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, position);
+        return;
+    }
+    const struct function *function = &program->functions[number];
+    if (!is_transfer(insn) && function->symbol == NO_INDEX) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_DATA_IN_CODE, position);
+        return;
+    }
+    if (position == function->start)
+        return;
+    uint32_t there = program_insn_in(program, number, position);
+    if (there == NO_INDEX)
+        lift_seal(lead->lift, number, REFUSAL_BRANCH_INTO_INSN, position);
+    else if (insn->flow == FLOW_CALL)
+        lift_seal(lead->lift, number, REFUSAL_CALL_INSIDE, position);
+    else if (is_transfer(insn))
+        program->insns[there].traits |= INSN_LEADER;
+    else
+        take_label(lead);
+}
+
+/* A memory operand (not the address of something) that reads from the code section. */
+static bool reads_code(const struct insn *insn)
+{
+    return insn->flow == FLOW_JUMP_INDIRECT || insn->flow == FLOW_CALL_INDIRECT;
+}
+
+/* A branch to where the function has ended and no other starts: compilers write that
+ * for what is never reached (Clang at -O0, behind a throw). */
+static bool branches_to_end(const struct program *program,
+                            const struct function *function, const struct insn *insn)
+{
+    return insn->target == function->end && !(insn->traits & INSN_RELOCATED) &&
+           (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
+           program_function_at(program, function->code, function->end) == NO_INDEX;
+}
+
+/* Resolved PC-relative fields of one code section. */
+static void note_resolved(struct lift *lift, uint32_t code)
+{
+    struct program *program = lift->program;
+    const struct code *of = &program->code[code];
+    uint64_t size = program_section(program, code)->data.size;
+    for (uint32_t f = of->first_function; f < of->first_function + of->function_count;
+         f++) {
+        const struct function *function = &program->functions[f];
+        uint32_t end = function->first_insn + function->insn_count;
+        for (uint32_t i = function->first_insn; i < end; i++) {
+            const struct insn *insn = &program->insns[i];
+            bool filled = insn->traits & INSN_RELOCATED;
+            if (!(insn->traits & INSN_PC_RELATIVE) ||
+                (insn->target == NO_INDEX && filled))
+                continue;
+            if (branches_to_end(program, function, insn)) {
+                lift_seal(lift, f, REFUSAL_BRANCH_TO_END, insn->offset);
+                continue;
+            }
+            if (insn->target >= size || (reads_code(insn) && !filled)) {
+                lift_freeze(lift, code, REFUSAL_REFERENCE_INTO_SECTION, insn->offset);
+                continue;
+            }
+            struct lead lead = {.lift = lift,
+                                .object = of->object,
+                                .section = NO_INDEX,
+                                .insn = i,
+                                .code = code,
+                                .position = insn->target};
+            /* A relocated one is seen again with its relocation, below. */
+            if (!filled || is_transfer(insn))
+                note_from_insn(&lead);
+        }
+    }
+}
+
+/* The relocation's symbol tracks the position: nothing to do when code moves. */
+static bool tracked_by_symbol(const struct lead *lead)
+{
+    const struct object *object = lead->lift->program->objects->items[lead->object];
+    const struct symbol *symbol = &object->symbols[lead->at->symbol];
+    return symbol->type != STT_SECTION && (int64_t)symbol->value == lead->position;
+}
+
+static void note_code_reloc(struct lead *lead)
+{
+    if (!tracked_by_symbol(lead))
+        add_ref(lead);
+    const struct insn *insn = &lead->lift->program->insns[lead->insn];
+    bool seen = is_transfer(insn) && insn->target != NO_INDEX;
+    if (!seen)
+        note_from_insn(lead);
+}
+
+static bool is_frame_reloc(const struct lead *lead)
+{
+    return section_is_frame(lead_section(lead));
+}
+
+/* A relocation in data. */
+static void note_data_reloc(struct lead *lead)
+{
+    struct program *program = lead->lift->program;
+    enum reloc_class kind =
+        lead->kind ? (enum reloc_class)lead->kind->kind : RELOC_UNKNOWN;
+    if (is_frame_reloc(lead)) {
+        uint64_t size = program_section(program, lead->code)->data.size;
+        if (lead->position < 0 || (uint64_t)lead->position > size)
+            lift_freeze(lead->lift, lead->code, REFUSAL_FRAME_MISMATCH, size);
+        else if (!tracked_by_symbol(lead))
+            add_ref(lead);
+        return; /* frames.c looks at what they mean */
+    }
+    if (section_is_debug(lead_section(lead))) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_DEBUG_INFO, 0);
+        return;
+    }
+    if (tracked_by_symbol(lead))
+        return;
+    uint32_t number =
+        program_function_at(program, lead->code, (uint32_t)lead->position);
+    bool at_start = number != NO_INDEX &&
+                    program->functions[number].start == (uint32_t)lead->position;
+    if (kind == RELOC_PC || kind == RELOC_CALL) {
+        take_label(lead); /* only a jump table can explain it */
+        add_ref(lead);
+    } else if (kind != RELOC_ABSOLUTE) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_UNKNOWN_RELOC, 0);
+    } else if (number == NO_INDEX) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION,
+                    (uint64_t)lead->position);
+    } else {
+        if (!at_start)
+            take_label(lead);
+        add_ref(lead);
+    }
+}
+
+/* The code section that a relocation leads into, and where: false when it leads
+ * elsewhere, or is tracked by a symbol that may be preempted. */
+static bool find_lead(struct lead *lead, uint8_t bias)
+{
+    const struct object *object = lead->lift->program->objects->items[lead->object];
+    const struct symbol *symbol = &object->symbols[lead->at->symbol];
+    if (lead->at->symbol == 0 || symbol->section == SECTION_UNDEFINED ||
+        symbol->section >= object->section_count)
+        return false;
+    lead->code = program_code_of(lead->lift->program, lead->object, symbol->section);
+    lead->position = (int64_t)symbol->value + lead->at->addend + bias;
+    return lead->code != NO_INDEX;
+}
+
+static void note_reloc(struct lead *lead)
+{
+    struct program *program = lead->lift->program;
+    uint8_t bias = 0;
+    lead->kind = program->target->reloc_kind(lead->at->type);
+    bool pc = lead->kind &&
+              (lead->kind->kind == RELOC_PC || lead->kind->kind == RELOC_CALL ||
+               lead->kind->kind == RELOC_BRANCH || lead->kind->kind == RELOC_GOT);
+    if (lead->insn != NO_INDEX && pc)
+        bias =
+            program->target->reloc_bias(&program->insns[lead->insn], lead->at->offset);
+    if (!find_lead(lead, bias))
+        return;
+    const struct section *into = program_section(program, lead->code);
+    /* The entry of a jump table counts from the table's start, and may lead beyond the
+     * section's end; its table will settle it. */
+    bool biased = lead->insn == NO_INDEX && pc;
+    if (!biased && (lead->position < 0 || (uint64_t)lead->position > into->data.size)) {
+        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
+        return;
+    }
+    if (lead->insn != NO_INDEX)
+        note_code_reloc(lead);
+    else
+        note_data_reloc(lead);
+}
+
+/* A relocation in code that was not decoded. Its bias is unknown where the target has
+ * one, so only a call or reference to a symbol itself is understood (an addend of -4 is
+ * the common case of x86-64; without a bias the addend is exact). */
+static void note_frozen_reloc(struct lead *lead)
+{
+    const struct target *target = lead->lift->program->target;
+    lead->kind = target->reloc_kind(lead->at->type);
+    if (!find_lead(lead, 0))
+        return;
+    const struct object *object = lead->lift->program->objects->items[lead->object];
+    const struct symbol *symbol = &object->symbols[lead->at->symbol];
+    bool exact = target->code_align > 1;
+    if (symbol->type != STT_SECTION &&
+        lead->at->addend ==
+            (exact || !lead->kind || lead->kind->kind == RELOC_ABSOLUTE ? 0 : -4))
+        return;
+    if (exact || (lead->kind && lead->kind->kind == RELOC_ABSOLUTE))
+        note_data_reloc(lead);
+    else
+        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
+}
+
+static bool covers(const struct insn *insn, uint32_t offset)
+{
+    return insn->offset <= offset && offset - insn->offset < insn->length;
+}
+
+/* The instruction of the function that holds this byte. */
+static uint32_t insn_covering(const struct program *program, uint32_t function,
+                              uint32_t offset)
+{
+    const struct function *in = &program->functions[function];
+    uint32_t low = in->first_insn, high = low + in->insn_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct insn *insn = &program->insns[middle];
+        if (insn->offset + insn->length <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+enum { NEARBY_INSNS = 16 };
+
+/* The same, of a code section; NO_INDEX when it lies in no function. The one before it
+ * that was asked for last (`near`, or NO_INDEX) is usually not far. */
+static uint32_t insn_around(const struct program *program, uint32_t code,
+                            uint32_t offset, uint32_t near)
+{
+    if (near != NO_INDEX) {
+        const struct function *in = &program->functions[program->insns[near].function];
+        uint32_t end = in->first_insn + in->insn_count;
+        for (uint32_t i = near; i < end && i - near < NEARBY_INSNS; i++) {
+            if (covers(&program->insns[i], offset))
+                return i;
+        }
+    }
+    uint32_t function = program_function_at(program, code, offset);
+    return function == NO_INDEX ? NO_INDEX : insn_covering(program, function, offset);
+}
+
+static void note_section(struct lift *lift, uint32_t object, uint32_t index)
+{
+    struct program *program = lift->program;
+    const struct section *section = &program->objects->items[object]->sections[index];
+    uint32_t code =
+        section_is_code(section) ? program_code_of(program, object, index) : NO_INDEX;
+    uint32_t near = NO_INDEX;
+    for (uint32_t r = 0; r < section->reloc_count; r++) {
+        struct lead lead = {.lift = lift,
+                            .object = object,
+                            .section = index,
+                            .reloc = r,
+                            .at = &section->relocs[r],
+                            .insn = NO_INDEX};
+        bool in_code = code != NO_INDEX;
+        if (in_code && program->code[code].function_count) {
+            lead.insn = insn_around(program, code, (uint32_t)lead.at->offset, near);
+            if (lead.insn == NO_INDEX)
+                continue; /* in the padding: frozen already */
+            near = lead.insn;
+        }
+        if (in_code && lead.insn == NO_INDEX)
+            note_frozen_reloc(&lead);
+        else
+            note_reloc(&lead);
+    }
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct code_ref *a = left, *b = right;
+    if (a->object != b->object)
+        return a->object < b->object ? -1 : 1;
+    if (a->section != b->section)
+        return a->section < b->section ? -1 : 1;
+    return a->reloc < b->reloc ? -1 : a->reloc > b->reloc;
+}
+
+void lift_positions(struct lift *lift)
+{
+    struct program *program = lift->program;
+    for (uint32_t c = 0; c < program->code_count; c++)
+        note_resolved(lift, c);
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        const struct object *object = program->objects->items[o];
+        for (uint32_t s = 1; s < object->section_count; s++)
+            note_section(lift, o, s);
+    }
+    if (lift->refs.count)
+        qsort(lift->refs.items, lift->refs.count, sizeof *lift->refs.items, by_place);
+    program->refs = lift->refs.items;
+    program->ref_count = lift->refs.count;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Unwind tables of the output. Where a function was edited its rows are written anew:
+ * kept instructions keep their row. At a site the caller's row from before the payload
+ * holds through the call (an unwinder looks up the return address less one), and right
+ * behind it the row that the payload led to. So what the payload itself changed is told
+ * once, late; where it was an epilogue, nothing is left to tell.
+ *
+ * Helpers lie side by side and share FDEs. One of the plain kind needs no instruction
+ * at all; a limit on those that do keeps unwinding through the shared ones quick.
+ */
+#include "outliner/rewrite/rewrite.h"
+
+#include <assert.h>
+
+enum { ROW_CHANGERS_IN_FDE = 64 };
+
+struct changes {
+    struct arena *arena;
+    struct row_change *items;
+    uint32_t count, capacity;
+};
+
+/* From `offset` on `row` holds. What was said of the same place is overruled. */
+static void change(struct changes *changes, uint32_t offset, uint32_t row)
+{
+    if (changes->count && changes->items[changes->count - 1].offset == offset)
+        changes->count--;
+    assert(!changes->count || changes->items[changes->count - 1].offset < offset);
+    if (changes->count && changes->items[changes->count - 1].row == row)
+        return;
+    struct row_change item = {offset, row};
+    array_push(changes->arena, changes, item);
+}
+
+/* --- edited functions
+ * --------------------------------------------------------------------- */
+
+struct frame_editor {
+    struct arena *arena;
+    const struct program *program;
+    const struct plan *plan;
+    const struct layout *layout;
+    const struct fde *fde;
+    uint32_t start, end; /* new section offsets */
+    struct changes changes;
+};
+
+static void change_at_edit(struct frame_editor *editor, const struct edit *edit)
+{
+    const struct fde *fde = editor->fde;
+    uint32_t at = offsets_start(&editor->layout->offsets, edit->start) - editor->start;
+    if (edit->insn_count == 0)
+        at -= edit->code.length;
+    uint32_t before = fde_row_at(fde, edit->start);
+    bool last = edit->end >= fde->start + fde->length;
+    uint32_t after = last ? before : fde_row_at(fde, edit->end);
+    change(&editor->changes, at, before);
+    if (edit->site != NO_INDEX && edit->call > 0) {
+        const struct site *site = &editor->plan->sites[edit->site];
+        change(&editor->changes, at + edit->call,
+               row_while_saved(editor->arena, editor->program, before, site));
+        change(&editor->changes, at + edit->call_end,
+               row_while_saved(editor->arena, editor->program, after, site));
+    }
+    if (!last)
+        change(&editor->changes, at + edit->code.length, after);
+}
+
+/* The first edit of the section at or behind an old offset. */
+static uint32_t edit_at(const struct edit_list *edits, uint32_t start)
+{
+    uint32_t low = 0, high = edits->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (edits->items[middle].start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void edit_rows(struct frame_editor *editor, uint32_t first_edit)
+{
+    const struct fde *fde = editor->fde;
+    const struct edit_list *edits = &editor->layout->edits;
+    uint32_t c = 0, end = fde->start + fde->length;
+    for (uint32_t e = first_edit; e < edits->count && edits->items[e].start < end;
+         e++) {
+        const struct edit *edit = &edits->items[e];
+        for (; c < fde->change_count && fde->changes[c].offset < edit->start; c++)
+            change(&editor->changes,
+                   offsets_start(&editor->layout->offsets, fde->changes[c].offset) -
+                       editor->start,
+                   fde->changes[c].row);
+        change_at_edit(editor, edit);
+        while (c < fde->change_count && fde->changes[c].offset < edit->end)
+            c++;
+    }
+    for (; c < fde->change_count; c++)
+        change(&editor->changes,
+               offsets_start(&editor->layout->offsets, fde->changes[c].offset) -
+                   editor->start,
+               fde->changes[c].row);
+}
+
+static bool edit_fde(struct frame_editor *editor, const struct object *object,
+                     struct fde_edit *out, struct error *err)
+{
+    const struct fde *fde = editor->fde;
+    const struct edit_list *edits = &editor->layout->edits;
+    uint32_t end = fde->start + fde->length, first = edit_at(edits, fde->start);
+    editor->start = offsets_start(&editor->layout->offsets, fde->start);
+    editor->end = offsets_end(&editor->layout->offsets, end);
+    bool edited = first < edits->count && edits->items[first].start < end;
+    if (!edited && editor->end - editor->start == fde->length)
+        return true;
+    if (fde->refusal != REFUSAL_NONE) {
+        struct place place = object_place(object, fde->code_section, fde->start);
+        return fail(err, &place,
+                    "an unwind entry of edited code cannot be read (a bug "
+                    "of mo-link)");
+    }
+    edit_rows(editor, first);
+    *out = (struct fde_edit){.rewrite = true,
+                             .length = editor->end - editor->start,
+                             .changes = editor->changes.items,
+                             .change_count = editor->changes.count};
+    return true;
+}
+
+/* The layout of the code that the FDE describes, or NULL when that is not edited. */
+static const struct layout *layout_of(const struct frame_job *job,
+                                      const struct fde *fde)
+{
+    if (fde->code_section == NO_INDEX || fde->length == 0)
+        return NULL;
+    uint32_t code = program_code_of(job->program, job->object, fde->code_section);
+    bool edited = code != NO_INDEX && job->layouts[code].edits.count > 0;
+    return edited ? &job->layouts[code] : NULL;
+}
+
+bool frames_edit(const struct frame_job *job, struct frame_edits *out,
+                 struct error *err)
+{
+    const struct object *object = job->program->objects->items[job->object];
+    const struct frames *frames = &job->program->frames[job->object];
+    struct fde_edit *edits =
+        arena_new_array(job->arena, struct fde_edit, frames->fde_count);
+    bool *changed = arena_new_array(job->arena, bool, object->section_count);
+    *out = (struct frame_edits){edits, changed};
+    for (uint32_t f = 0; f < frames->fde_count; f++) {
+        const struct fde *fde = &frames->fdes[f];
+        struct frame_editor editor = {.arena = job->arena,
+                                      .program = job->program,
+                                      .plan = job->plan,
+                                      .layout = layout_of(job, fde),
+                                      .fde = fde,
+                                      .changes = {.arena = job->arena}};
+        if (!editor.layout)
+            continue;
+        if (!edit_fde(&editor, object, &edits[f], err))
+            return false;
+        changed[fde->section] |= edits[f].rewrite;
+    }
+    return true;
+}
+
+/* --- helpers
+ * ------------------------------------------------------------------------------ */
+
+struct ranger {
+    struct arena *arena;
+    const struct program *program;
+    const struct plan *plan;
+    const struct helper_places *places;
+    struct range_list list;
+    struct changes changes; /* of the last range */
+    uint32_t changers;      /* helpers in it that change their row */
+    bool open;              /* the last range may go on */
+};
+
+/* What the frame of a helper is besides its rows. Only a helper that is jumped to
+ * stands for a frame of the program. */
+static void find_kind(const struct ranger *ranger, const struct helper *helper,
+                      bool *signal_frame, bool *b_key)
+{
+    const struct program *program = ranger->program;
+    *signal_frame = *b_key = false;
+    if (!helper->tail)
+        return;
+    uint32_t insn = ranger->plan->sites[helper->first_site].insn;
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, insn)];
+    if (function->fde == NO_INDEX)
+        return;
+    const struct frames *frames =
+        &program->frames[program->code[function->code].object];
+    const struct cie *cie = &frames->cies[frames->fdes[function->fde].cie];
+    *signal_frame = cie->signal_frame;
+    *b_key = cie->b_key;
+}
+
+static void close_range(struct ranger *ranger)
+{
+    if (!ranger->open)
+        return;
+    struct frame_range *range = &ranger->list.items[ranger->list.count - 1];
+    range->changes = ranger->changes.items;
+    range->change_count = ranger->changes.count;
+    ranger->open = false;
+}
+
+static void open_range(struct ranger *ranger, uint32_t start, bool signal_frame,
+                       bool b_key)
+{
+    struct frame_range range = {
+        .start = start, .signal_frame = signal_frame, .b_key = b_key};
+    array_push(ranger->arena, &ranger->list, range);
+    ranger->changes = (struct changes){.arena = ranger->arena};
+    ranger->changers = 0;
+    ranger->open = true;
+}
+
+static void add_helper(struct ranger *ranger, uint32_t number)
+{
+    const struct helper *helper = &ranger->plan->helpers[number];
+    const struct helper_body *body = &ranger->places->bodies[number];
+    if (helper->entry_row == ROW_NONE) {
+        close_range(ranger);
+        return;
+    }
+    bool signal_frame, b_key;
+    find_kind(ranger, helper, &signal_frame, &b_key);
+    const struct frame_range *last =
+        ranger->open ? &ranger->list.items[ranger->list.count - 1] : NULL;
+    if (!last || last->signal_frame != signal_frame || last->b_key != b_key ||
+        ranger->changers >= ROW_CHANGERS_IN_FDE) {
+        close_range(ranger);
+        open_range(ranger, body->start, signal_frame, b_key);
+    }
+    uint32_t *rows = arena_new_array(ranger->arena, uint32_t, helper->length + 1);
+    rows_of_helper(ranger->arena, ranger->program, helper,
+                   &ranger->plan->sites[helper->first_site], rows);
+    uint32_t count = ranger->changes.count;
+    for (uint32_t i = 0; i < helper->length + 1; i++) {
+        if (body->offsets[i] < body->data.size)
+            change(&ranger->changes, body->start + body->offsets[i], rows[i]);
+    }
+    if (ranger->changes.count > count + (count == 0))
+        ranger->changers++;
+    ranger->list.items[ranger->list.count - 1].length += (uint32_t)body->data.size;
+}
+
+struct range_list frames_of_helpers(struct arena *arena, const struct program *program,
+                                    const struct plan *plan,
+                                    const struct helper_places *places,
+                                    uint32_t section)
+{
+    struct ranger ranger = {
+        .arena = arena, .program = program, .plan = plan, .places = places};
+    for (uint32_t h = 0; h < plan->helper_count; h++) {
+        if (places->bodies[h].section == section)
+            add_helper(&ranger, h);
+    }
+    close_range(&ranger);
+    return ranger.list;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a plan saves, in bytes of the loaded image: the rewriter's own layout, bodies
+ * and unwind tables, measured instead of written. Predicted and measured savings are
+ * therefore equal, which a test asserts.
+ */
+#include "outliner/rewrite/rewrite.h"
+
+/* One entry of the binary search table in .eh_frame_hdr. */
+enum { HEADER_ENTRY = 8 };
+
+struct pricer {
+    struct arena *stage;
+    const struct program *program;
+    const struct plan *plan;
+    const struct layout *layouts;
+    struct helper_places places;
+};
+
+static int64_t price_code(const struct pricer *pricer)
+{
+    int64_t saved = 0;
+    for (uint32_t c = 0; c < pricer->program->code_count; c++) {
+        const struct layout *layout = &pricer->layouts[c];
+        if (layout->edits.count == 0)
+            continue;
+        const struct piece *end = &layout->offsets.pieces[layout->offsets.count - 1];
+        saved += (int64_t)end->old_start - (int64_t)end->new_start;
+    }
+    for (uint32_t s = 0; s < pricer->places.section_count; s++)
+        saved -= pricer->places.sections[s].size;
+    return saved;
+}
+
+static bool price_frames(const struct pricer *pricer, int64_t *saved, struct error *err)
+{
+    const struct program *program = pricer->program;
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        const struct object *object = program->objects->items[o];
+        struct frame_job job = {pricer->stage, program, pricer->plan, pricer->layouts,
+                                o};
+        struct frame_edits edits;
+        if (!frames_edit(&job, &edits, err))
+            return false;
+        for (uint32_t s = 1; s < object->section_count; s++) {
+            struct section out = {0};
+            if (!edits.changed[s])
+                continue;
+            frames_rewrite(pricer->stage, object, s, program->rows, &program->frames[o],
+                           edits.items, &out);
+            *saved += (int64_t)object->sections[s].data.size - (int64_t)out.data.size;
+        }
+    }
+    return true;
+}
+
+static void price_helper_frames(const struct pricer *pricer, struct plan *plan)
+{
+    for (uint32_t s = 0; s < pricer->places.section_count; s++) {
+        struct range_list ranges = frames_of_helpers(pricer->stage, pricer->program,
+                                                     pricer->plan, &pricer->places, s);
+        if (ranges.count == 0)
+            continue;
+        struct section out = {0};
+        frames_build(pricer->stage, pricer->program->target->machine,
+                     pricer->program->rows, ranges.items, ranges.count, 0, 0, &out);
+        plan->predicted_eh -= (int64_t)out.data.size;
+        plan->predicted_hdr -= HEADER_ENTRY * (int64_t)ranges.count;
+    }
+}
+
+bool placement_make(struct arena *arena, const struct program *program,
+                    const struct plan *plan, const struct edit_list *extra,
+                    struct placement *out, struct error *err)
+{
+    struct edit_list edits = edits_of_plan(arena, program, plan, extra);
+    return layouts_make(arena, program, &edits, &out->layouts, err) &&
+           helpers_make(arena, program, plan, &out->places, err);
+}
+
+bool plan_price(struct arena *arena, const struct program *program, struct plan *plan,
+                struct error *err)
+{
+    struct placement *placement = arena_new_one(arena, struct placement);
+    plan->predicted_code = plan->predicted_eh = plan->predicted_hdr = 0;
+    if (!placement_make(arena, program, plan, NULL, placement, err))
+        return false;
+    plan->placement = placement;
+    struct pricer pricer = {arena, program, plan, placement->layouts,
+                            placement->places};
+    plan->predicted_code = price_code(&pricer);
+    if (!price_frames(&pricer, &plan->predicted_eh, err))
+        return false;
+    price_helper_frames(&pricer, plan);
+    return true;
+}

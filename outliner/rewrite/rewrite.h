@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the rewriter: program + plan -> new objects. The rooms, in the order in
+ * which they are walked through:
+ *
+ *   edits.c               plan -> which instructions are replaced by which bytes
+ *   layout.c, offsets.c   edits -> where everything lies afterwards: the offset map
+ *   helpers.c     the helpers' bodies, and where each lies in which section
+ *   symbols.c     drafts of the new objects: symbols with new values, new
+ * symbols references.c  relocations and jump tables that mean a moved position
+ *   tables.c        call-site tables
+ *   frames.c      unwind tables: old ones edited, new ones for the helpers
+ *   code.c        the bytes of edited sections and of helper sections
+ *   rewrite.c, price.c    all of it; the sizes alone
+ */
+#ifndef MO_OUTLINER_REWRITE_H
+#define MO_OUTLINER_REWRITE_H
+
+#include "mo/array.h"
+#include "mo/plan.h"
+#include "mo/table.h"
+
+/* --- edits.c
+ * ------------------------------------------------------------------------------ The
+ * instructions [insn, insn + insn_count) go, `code` comes; with a count of 0, `code` is
+ * inserted before `insn`. */
+struct edit {
+    uint32_t insn, insn_count;
+    uint32_t start, end; /* the same as section offsets */
+    struct code_bytes code;
+    uint32_t site;   /* index in plan.sites, or NO_INDEX */
+    uint32_t helper; /* index in plan.helpers that `code` refers to, or NO_INDEX */
+    uint8_t call, call_end; /* where the call lies in the code of a site, bytes */
+};
+
+/* One edit for each site of the plan, sorted by instruction, plus `extra` (sorted,
+ * too). */
+struct edit_list {
+    const struct edit *items;
+    uint32_t count;
+};
+struct edit_list edits_of_plan(struct arena *arena, const struct program *program,
+                               const struct plan *plan, const struct edit_list *extra);
+void edits_sort(struct edit *edits,
+                uint32_t count); /* and assert that they are disjoint */
+
+/* --- offsets.c
+ * ---------------------------------------------------------------------------- Old
+ * section offset -> new one, for one code section. */
+enum piece_kind {
+    PIECE_KEPT,     /* the same bytes */
+    PIECE_REPLACED, /* by an edit */
+    PIECE_PADDING,  /* made anew */
+};
+
+struct piece {
+    uint32_t old_start, new_start;
+    uint32_t kind; /* enum piece_kind */
+    uint32_t edit; /* PIECE_REPLACED: which edit of the section */
+};
+
+/* Sorted; they tile the section, old and new. The last one is empty, at the ends. No
+ * pieces at all: nothing moved. */
+struct offsets {
+    const struct piece *pieces;
+    uint32_t count;
+};
+
+/* The new offset of what starts at `old`. In the middle of a replaced piece there is
+ * nothing that could be meant: an assert. */
+uint32_t offsets_start(const struct offsets *offsets, uint32_t old);
+/* The new offset of the end of what ends at `old`: differs from the above where padding
+ * was put between two neighbours. */
+uint32_t offsets_end(const struct offsets *offsets, uint32_t old);
+/* The piece around `old`, or NULL when nothing moved. */
+const struct piece *offsets_piece(const struct offsets *offsets, uint32_t old);
+
+/* --- layout.c
+ * ----------------------------------------------------------------------------- */
+struct layout {
+    struct edit_list edits; /* of this section; none: it keeps every byte */
+    struct offsets offsets;
+};
+
+/* One layout for each code section of the program. Fails when a branch cannot reach. */
+MO_MUST_CHECK bool layouts_make(struct arena *arena, const struct program *program,
+                                const struct edit_list *edits,
+                                const struct layout **out, struct error *err);
+
+/* The instruction has a PC-relative field that no relocation fills. */
+bool insn_is_resolved(const struct program *program, uint32_t insn);
+
+/* --- helpers.c
+ * -------------------------------------------------------------------- */
+
+/* A field of a helper that a relocation must fill. */
+struct helper_ref {
+    uint32_t offset; /* from the helper's start */
+    uint32_t type;
+    uint32_t
+        reloc; /* the relocation of the first site that it stands for, or NO_INDEX … */
+    uint32_t target; /* … and then the section offset (old) that is meant */
+    int64_t addend;  /* added to what that relocation or position says */
+    uint8_t bias;    /* of the relocation: see target.reloc_bias */
+};
+
+struct helper_body {
+    struct bytes data;
+    const uint32_t
+        *offsets; /* of each payload instruction, from the start; then the end */
+    const struct helper_ref *refs;
+    uint32_t ref_count;
+    uint32_t code;    /* code index of the first site */
+    uint32_t section; /* index in helper_places.sections */
+    uint32_t start;   /* section offset there */
+};
+
+struct helper_section {
+    const char *name;
+    uint64_t flags;
+    uint32_t size; /* bytes */
+};
+
+struct helper_places {
+    struct helper_body *bodies; /* one for each helper of the plan */
+    const struct helper_section *sections;
+    uint32_t section_count;
+};
+
+MO_MUST_CHECK bool helpers_make(struct arena *arena, const struct program *program,
+                                const struct plan *plan, struct helper_places *out,
+                                struct error *err);
+
+/* --- price.c
+ * ------------------------------------------------------------------------------
+ * Where everything of a plan will lie: made for its price, and used again to write it. */
+struct placement {
+    const struct layout *layouts; /* by code index */
+    struct helper_places places;
+};
+
+MO_MUST_CHECK bool placement_make(struct arena *arena, const struct program *program,
+                                  const struct plan *plan,
+                                  const struct edit_list *extra, struct placement *out,
+                                  struct error *err);
+
+/* --- symbols.c, imports.c
+ * ------------------------------------------------- */
+
+struct symbol_list {
+    struct symbol *items;
+    uint32_t count, capacity;
+};
+
+/* One new object in the making. */
+struct draft {
+    const struct object *old; /* NULL: the helper object */
+    struct section *sections; /* room for the helpers' sections behind the old ones */
+    uint32_t section_count;
+    struct symbol_list symbols;
+    struct reloc **relocs;     /* by old section: a copy with new addends, or NULL */
+    uint8_t **data;            /* by old section: a copy of its bytes, or NULL */
+    uint32_t *code_of;         /* by old section: code index, or NO_INDEX */
+    uint32_t *section_symbols; /* by section: symbol index, or NO_INDEX */
+};
+
+struct rewrite {
+    struct arena *arena; /* lifetime of the result */
+    struct arena *stage;
+    const struct program *program;
+    const struct plan *plan;
+    const struct rewrite_options *options;
+    const struct layout *layouts; /* by code index */
+    struct helper_places places;
+    struct draft *drafts; /* the program's objects, then the helper object, if any */
+    uint32_t draft_count;
+    uint32_t home;            /* the draft that holds the helpers; NO_INDEX: none */
+    uint32_t first_section;   /* there: the first helper section */
+    uint32_t unit;            /* there: the unit of the helpers */
+    uint32_t *helper_symbols; /* there: symbol of each helper */
+    uint32_t *site_symbols;   /* symbol of each helper in the object … */
+    uint32_t *site_objects;   /* … with this index, plus 1: the last one that asked */
+    struct table *names;      /* that are taken */
+    struct table *imports;    /* what `home` refers to in other objects … */
+    array_of(uint32_t) imported; /* … and its symbol in `home` */
+};
+
+/* The new offset of a position in a section of an object. */
+uint32_t rewrite_start(const struct rewrite *rewrite, uint32_t object, uint32_t section,
+                       uint32_t position);
+
+/* The relocations of an old section with their new addends, at their old places. */
+const struct reloc *rewrite_relocs(const struct rewrite *rewrite, uint32_t object,
+                                   uint32_t section);
+
+/* Sets up the drafts: symbols with their new values, names and symbols for the helpers.
+ */
+void symbols_draft(struct rewrite *rewrite);
+/* The symbol of a helper in the object of a site. */
+uint32_t symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper);
+uint32_t symbols_section(struct rewrite *rewrite, uint32_t draft, uint32_t section);
+/* `text`, or with a number behind it when that name is taken. It is taken then. */
+const char *symbols_name(struct rewrite *rewrite, const char *text);
+uint32_t symbols_add(struct rewrite *rewrite, uint32_t draft,
+                     const struct symbol *symbol);
+
+/* The relocation that says in `home` what a reference of a helper means. */
+struct reloc symbols_import(struct rewrite *rewrite, const struct helper_body *body,
+                            const struct helper_ref *ref);
+
+/* --- the other rooms
+ * ---------------------------------------------------------------------- */
+
+/* references.c: relocations' addends and tables' bytes. */
+MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);
+
+/* A section's relocations, to be changed. */
+struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
+                                 uint32_t section);
+
+/* tables.c: call-site tables, and what points to them. */
+void tables_move(struct rewrite *rewrite);
+
+/* frames.c. What becomes of the unwind entries of one object. */
+struct frame_job {
+    struct arena *arena; /* of the result, which frames_rewrite() takes */
+    const struct program *program;
+    const struct plan *plan;
+    const struct layout *layouts;
+    uint32_t object;
+};
+struct frame_edits {
+    const struct fde_edit *items; /* by FDE of the object */
+    const bool *changed;          /* by section: some FDE in it is written anew */
+};
+MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct frame_edits *out,
+                               struct error *err);
+/* The unwind ranges of the helpers in one helper section. */
+struct range_list {
+    struct frame_range *items;
+    uint32_t count, capacity;
+};
+struct range_list frames_of_helpers(struct arena *arena, const struct program *program,
+                                    const struct plan *plan,
+                                    const struct helper_places *places,
+                                    uint32_t section);
+
+/* rows.c: rows that exist only because of us. */
+uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
+                       const struct rule *rule);
+/* The row while the link register is kept as the form says. */
+uint32_t row_while_saved(struct arena *arena, const struct program *program,
+                         uint32_t row, const struct site *site);
+/* Rows of a helper's instructions: rows[i] at instruction i of the payload, and
+ * rows[length] behind it. */
+void rows_of_helper(struct arena *arena, const struct program *program,
+                    const struct helper *helper, const struct site *first,
+                    uint32_t *rows);
+
+/* code.c */
+MO_MUST_CHECK bool code_write(struct rewrite *rewrite, uint32_t code,
+                              struct error *err);
+void helpers_write(struct rewrite *rewrite);
+
+/* rewrite.c: with edits that no plan asks for (tests insert no-ops this way). */
+MO_MUST_CHECK bool rewrite_with_edits(struct arena *arena,
+                                      const struct program *program,
+                                      const struct plan *plan,
+                                      const struct edit_list *extra,
+                                      const struct rewrite_options *options,
+                                      struct objects *out, struct error *err);
+
+#endif

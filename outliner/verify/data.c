@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything that is not changed code: each byte must be what it was, and each
+ * relocation must mean what it meant. The exceptions are jump tables. An entry is a
+ * distance from a base in code or from the table itself, so its bytes or its addend may
+ * change; what it leads to must be the same instruction. Which tables there are is
+ * asked of the lifter, about `before`; that it is asked at all is this file's only debt
+ * to the front end.
+ */
+#include "outliner/verify/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_reloc_fields(const struct section *a, const struct section *b)
+{
+    if (a->reloc_count != b->reloc_count)
+        return false;
+    for (uint32_t i = 0; i < a->reloc_count; i++)
+        if (a->relocs[i].offset != b->relocs[i].offset ||
+            a->relocs[i].type != b->relocs[i].type)
+            return false;
+    return true;
+}
+
+static bool same_bytes(const struct section *a, const struct section *b, uint64_t start,
+                       uint64_t end)
+{
+    return start >= end || !a->data.at || !b->data.at ||
+           memcmp(a->data.at + start, b->data.at + start, end - start) == 0;
+}
+
+/* --- unchanged code --- */
+
+static bool calls_helpers(const struct verify *verify, uint32_t object,
+                          const struct section *section)
+{
+    for (uint32_t i = 0; i < section->reloc_count; i++) {
+        struct meaning meaning =
+            meaning_of(&verify->after, object, &section->relocs[i], 0);
+        if (meaning.placed &&
+            verify->before_of[meaning.object][meaning.section] == NO_INDEX)
+            return true;
+    }
+    return false;
+}
+
+bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section)
+{
+    struct spot old = {object, section, 0};
+    struct spot new = {object, verify->after_of[object][section], 0};
+    const struct section *a = spot_section(&verify->before, old);
+    const struct section *b = spot_section(&verify->after, new);
+    return a->data.size == b->data.size && same_reloc_fields(a, b) &&
+           same_bytes(a, b, 0, a->data.size) && !calls_helpers(verify, object, b);
+}
+
+/* Takes `at` forward, instruction by instruction, to the one that the field lies in.
+ * The bias of a field that lies in none (data in code) is 0. */
+static uint8_t bias_at(const struct verify *verify, struct spot *at, uint64_t field)
+{
+    struct view view;
+    while (view_at(verify, &verify->before, *at, &view)) {
+        if (field < (uint64_t)at->offset + view.insn.length)
+            return verify->target->reloc_bias(&view.insn, field);
+        at->offset += view.insn.length;
+    }
+    return 0;
+}
+
+static uint8_t bias_of(const struct verify *verify, struct spot *at,
+                       const struct reloc *reloc)
+{
+    bool relative = is_relative(verify, reloc);
+    return relative ? bias_at(verify, at, reloc->offset) : 0;
+}
+
+static bool reloc_agrees(struct verify *verify, struct spot old, struct spot new,
+                         const struct reloc *a, const struct reloc *b, uint8_t bias,
+                         struct error *err)
+{
+    struct meaning before = meaning_of(&verify->before, old.object, a, bias);
+    struct meaning after = meaning_of(&verify->after, new.object, b, bias);
+    old.offset = (uint32_t)a->offset;
+    new.offset = (uint32_t)b->offset;
+    return meanings_agree(verify, &before, &after, old, new, err);
+}
+
+bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
+                      struct error *err)
+{
+    struct spot old = {object, section, 0};
+    struct spot new = {object, verify->after_of[object][section], 0};
+    const struct section *a = spot_section(&verify->before, old);
+    const struct section *b = spot_section(&verify->after, new);
+    struct spot at = old;
+    for (uint32_t i = 0; i < a->reloc_count; i++) {
+        uint8_t bias = bias_of(verify, &at, &a->relocs[i]);
+        if (!reloc_agrees(verify, old, new, &a->relocs[i], &b->relocs[i], bias, err))
+            return false;
+    }
+    return true;
+}
+
+/* --- jump tables --- */
+
+struct tables {
+    const struct program *program;
+    struct jump_table *items; /* sorted by place, as we go */
+    uint32_t count, next;
+};
+
+static int compare_tables(const void *a, const void *b)
+{
+    const struct jump_table *x = a, *y = b;
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    if (x->section != y->section)
+        return x->section < y->section ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->count > y->count) - (x->count < y->count);
+}
+
+static struct tables sort_tables(struct arena *arena, const struct program *program)
+{
+    struct tables tables = {.program = program, .count = program->table_count};
+    tables.items =
+        arena_copy(arena, program->tables, tables.count * sizeof *tables.items);
+    if (tables.count)
+        qsort(tables.items, tables.count, sizeof *tables.items, compare_tables);
+    return tables;
+}
+
+static struct spot code_of_table(const struct program *program,
+                                 const struct jump_table *table)
+{
+    uint32_t function = program_function_of_insn(program, table->insn);
+    const struct code *code = &program->code[program->functions[function].code];
+    return (struct spot){code->object, code->section, 0};
+}
+
+/* The new place of an instruction of changed or unchanged code; NO_INDEX: none. */
+static uint32_t new_start(const struct verify *verify, struct spot old)
+{
+    const struct section_map *map = &verify->maps[old.object][old.section];
+    if (map->identity)
+        return old.offset;
+    return map->starts && old.offset < map->size ? map->starts[old.offset] : NO_INDEX;
+}
+
+static bool table_differs(const struct verify *verify, const struct jump_table *table,
+                          uint32_t entry, struct error *err)
+{
+    struct spot old = {table->object, table->section,
+                       table->offset + entry * table->entry_size};
+    struct spot new = old;
+    new.section = verify->after_of[old.object][old.section];
+    return verify_fail(verify, old, new, err,
+                       "entry %u of a jump table leads somewhere else", entry);
+}
+
+/* Entries without relocations: base + (entry << shift). */
+static bool raw_agrees(const struct verify *verify, const struct program *program,
+                       const struct jump_table *table, struct error *err)
+{
+    struct spot base = code_of_table(program, table), old = base, new = base;
+    base.offset = table->base;
+    new.section = verify->after_of[base.object][base.section];
+    uint32_t start = new_start(verify, base);
+    struct spot data = {table->object, verify->after_of[table->object][table->section],
+                        0};
+    const uint8_t *bytes = spot_section(&verify->after, data)->data.at + table->offset;
+    for (uint32_t i = 0; i < table->count; i++, bytes += table->entry_size) {
+        int64_t entry = table->is_signed ? load_le_signed(bytes, table->entry_size)
+                                         : (int64_t)load_le(bytes, table->entry_size);
+        int64_t target = (int64_t)start + entry * (INT64_C(1) << table->shift);
+        old.offset = table->targets[i];
+        new.offset = target < 0 || target > NO_INDEX ? NO_INDEX : (uint32_t)target;
+        if (start == NO_INDEX || !positions_agree(verify, old, new))
+            return table_differs(verify, table, i, err);
+    }
+    return true;
+}
+
+/* The table around a place in data, or NULL. Asked for ascending places. */
+static const struct jump_table *table_at(struct tables *tables, struct spot spot)
+{
+    for (; tables->next < tables->count; tables->next++) {
+        const struct jump_table *table = &tables->items[tables->next];
+        uint64_t end = table->offset + (uint64_t)table->count * table->entry_size;
+        bool passed = table->object < spot.object ||
+                      (table->object == spot.object && table->section < spot.section) ||
+                      (table->object == spot.object && table->section == spot.section &&
+                       end <= spot.offset);
+        if (!passed) {
+            bool around = table->object == spot.object &&
+                          table->section == spot.section &&
+                          table->offset <= spot.offset;
+            return around ? table : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Entries that say "position - table": the relocation's own place counts from the
+ * table's start. */
+static bool relative_agrees(struct verify *verify, const struct program *program,
+                            const struct jump_table *table, struct spot old,
+                            struct spot new, const struct reloc *reloc,
+                            struct error *err)
+{
+    struct meaning meaning = meaning_of(&verify->after, new.object, reloc, 0);
+    struct spot before = code_of_table(program, table);
+    uint32_t entry = (old.offset - table->offset) / table->entry_size;
+    before.offset = table->targets[entry];
+    int64_t target = meaning.offset - (int64_t)(old.offset - table->offset);
+    struct spot after = {meaning.object, meaning.section, (uint32_t)target};
+    return (meaning.placed && target >= 0 && target < NO_INDEX &&
+            positions_agree(verify, before, after)) ||
+           table_differs(verify, table, entry, err);
+}
+
+/* --- data --- */
+
+/* Bytes between raw tables are what they were. */
+static bool bytes_agree(struct verify *verify, const struct tables *tables,
+                        struct spot old, struct spot new, struct error *err)
+{
+    const struct section *a = spot_section(&verify->before, old);
+    const struct section *b = spot_section(&verify->after, new);
+    uint64_t start = 0;
+    for (uint32_t i = tables->next; i < tables->count; i++) {
+        const struct jump_table *table = &tables->items[i];
+        if (table->object != old.object || table->section != old.section)
+            break;
+        if (table->kind != TABLE_RAW)
+            continue;
+        if (!same_bytes(a, b, start, table->offset))
+            return verify_fail(verify, old, new, err, "the data differs");
+        start = table->offset + (uint64_t)table->count * table->entry_size;
+        if (!raw_agrees(verify, tables->program, table, err))
+            return false;
+    }
+    return same_bytes(a, b, start, a->data.size) ||
+           verify_fail(verify, old, new, err, "the data differs");
+}
+
+static bool check_data(struct verify *verify, struct tables *tables, struct spot old,
+                       struct error *err)
+{
+    struct spot new = {old.object, verify->after_of[old.object][old.section], 0};
+    const struct section *a = spot_section(&verify->before, old);
+    const struct section *b = spot_section(&verify->after, new);
+    bool same_fields = a->data.size == b->data.size && same_reloc_fields(a, b);
+    bool same = same_fields && same_bytes(a, b, 0, a->data.size);
+    /* Call-site tables that have changed are judged with their unwind entries. */
+    if (!same && holds_tables(verify, old.object, old.section))
+        return true;
+    if (!same_fields)
+        return verify_fail(verify, old, new, err, "size or relocations differ");
+    table_at(tables, old);
+    if (!bytes_agree(verify, tables, old, new, err))
+        return false;
+    for (uint32_t i = 0; i < a->reloc_count; i++) {
+        old.offset = new.offset = (uint32_t)a->relocs[i].offset;
+        const struct jump_table *table = table_at(tables, old);
+        bool relative = table && table->kind == TABLE_RELOC_RELATIVE;
+        bool fine = relative ? relative_agrees(verify, tables->program, table, old, new,
+                                               &b->relocs[i], err)
+                             : reloc_agrees(verify, old, new, &a->relocs[i],
+                                            &b->relocs[i], 0, err);
+        if (!fine)
+            return false;
+    }
+    return true;
+}
+
+bool verify_data(struct verify *verify, struct error *err)
+{
+    struct program *program;
+    struct lift_options options = {.decoder = verify->decoder, .only_tables = true,
+                                   .frames = verify->before.frames,
+                                   .lsdas = verify->before.lsdas};
+    if (!program_lift(verify->arena, verify->before.objects, verify->rows, &options,
+                      &program, err))
+        return false;
+    struct tables tables = sort_tables(verify->arena, program);
+    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
+        const struct object *object = verify->before.objects->items[i];
+        for (uint32_t s = 1; s < object->section_count; s++) {
+            const struct section *section = &object->sections[s];
+            struct spot spot = {i, s, 0};
+            if (!section_is_code(section) && !section_is_frame(section) &&
+                !check_data(verify, &tables, spot, err))
+                return false;
+        }
+    }
+    return true;
+}

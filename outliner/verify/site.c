@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One instruction of `before` against the output, through as many helpers as it takes.
+ *
+ * The walk keeps a stack of the helpers it is in. A call adds what it pushes to the
+ * distance of SP; a jump adds nothing, and where it is left is decided by the payload's
+ * own end. Four things make an instruction of the output one that `before` does not
+ * have:
+ *
+ *   call H, jmp H          H lies among the helpers, and `before` does not go there
+ *   save; call H; restore  the same with the link register kept meanwhile
+ *   ret                    while a call is open: back to behind that call
+ *   jmp f                  where `before` calls f while a helper's call is open: a
+ * thunk. f returns to behind that call, so the call is closed, too
+ *
+ * Everything else must agree with the next instruction of `before`. Helpers call
+ * helpers, so this is a loop, not a case: only the depth is bounded.
+ */
+#include "outliner/verify/verify.h"
+
+#include <string.h>
+
+/* --- entering --- */
+
+/* Old helpers, which `before` has as well, are entered only where `before` does not. */
+static bool goes_to_helper(struct walk *walk, const struct view *before,
+                           const struct view *after, struct spot *target)
+{
+    const struct verify *verify = walk->verify;
+    if (!view_target(verify, &verify->after, after, target) ||
+        !is_helper_section(verify, target->object, target->section))
+        return false;
+    uint32_t origin = verify->before_of[target->object][target->section];
+    struct spot old;
+    return origin == NO_INDEX || !view_target(verify, &verify->before, before, &old) ||
+           old.object != target->object || old.section != origin;
+}
+
+static bool check_entry(struct walk *walk, const struct entered *entered,
+                        struct error *err)
+{
+    struct verify *verify = walk->verify;
+    const struct target *target = verify->target;
+    uint32_t row = row_of_spot(&verify->before, walk->before, NULL);
+    if (walk->depth == MOST_ENTERED)
+        return walk_fail(walk, err, "helpers call each other without end");
+    if (row == ROW_UNREAD || lsda_is_unread(&verify->before, walk->before))
+        return walk_fail(walk, err, "a helper stands for code that nobody understands");
+    if (!entered->call)
+        return true;
+    if (entered->keeping.save == SAVE_NONE && target->link_register < 64 &&
+        walk_open_call(walk))
+        return walk_fail(walk, err, "a helper loses its own return address");
+    /* Only where calls push (x86-64) may code keep something below SP. */
+    if (target->call_pushes && walk->below_sp)
+        return walk_fail(walk, err, "a call overwrites what lies below SP");
+    return true;
+}
+
+static bool enter(struct walk *walk, struct entered entered, struct spot target,
+                  struct error *err)
+{
+    entered.row = row_of_spot(&walk->verify->before, walk->before, NULL);
+    entered.link_stored = walk->link_stored && entered.row == walk->last_row;
+    if (!check_entry(walk, &entered, err))
+        return false;
+    walk->entered[walk->depth++] = entered;
+    walk->after = target;
+    return true;
+}
+
+static bool enter_plainly(struct walk *walk, const struct view *view,
+                          struct spot target, struct error *err)
+{
+    struct entered entered = {.call = view->insn.flow == FLOW_CALL, .resume = view->at};
+    entered.resume.offset += view->insn.length;
+    entered.shift = entered.call ? walk->verify->target->call_pushes : 0;
+    return enter(walk, entered, target, err);
+}
+
+/* --- entering with the link register kept --- */
+
+static bool bytes_are(const struct verify *verify, struct spot spot,
+                      const struct code_bytes *code)
+{
+    const struct section *section = spot_section(&verify->after, spot);
+    return (uint64_t)spot.offset + code->length <= section->data.size &&
+           memcmp(section->data.at + spot.offset, code->bytes, code->length) == 0;
+}
+
+/* Which way of keeping the link register the code there is; SAVE_NONE: none. */
+static enum save find_save(const struct verify *verify, struct spot spot,
+                           uint8_t *scratch, uint8_t *length)
+{
+    const struct target *target = verify->target;
+    struct code_bytes before, after;
+    for (*scratch = 0; target->save_register_size && *scratch < 64; ++*scratch) {
+        if (!has_register(target->scratch_registers, *scratch))
+            continue;
+        target->emit_save_register(*scratch, &before, &after);
+        *length = before.length;
+        if (bytes_are(verify, spot, &before))
+            return SAVE_REGISTER;
+    }
+    if (!target->save_stack_size)
+        return SAVE_NONE;
+    target->emit_save_stack(&before, &after);
+    *length = before.length;
+    return bytes_are(verify, spot, &before) ? SAVE_STACK : SAVE_NONE;
+}
+
+static struct code_bytes restore_of(const struct verify *verify,
+                                    const struct entered *entered)
+{
+    struct code_bytes before, after;
+    if (entered->keeping.save == SAVE_REGISTER)
+        verify->target->emit_save_register(entered->keeping.scratch, &before, &after);
+    else
+        verify->target->emit_save_stack(&before, &after);
+    return after;
+}
+
+/* `entered` gets everything of a site that keeps the link register; false when the code
+ * is none. It is none when `before` has the same instruction: a payload that is reached
+ * this way never begins with one that reads the link register. */
+static bool is_saving_site(struct walk *walk, const struct view *before,
+                           const struct view *view, struct entered *entered,
+                           struct view *call, struct spot *target)
+{
+    const struct verify *verify = walk->verify;
+    uint8_t link = verify->target->link_register, length;
+    if (!has_register(view->insn.uses, link) || view->insn.flow != FLOW_NEXT ||
+        (before->insn.length == view->insn.length &&
+         memcmp(before->bytes, view->bytes, view->insn.length) == 0))
+        return false;
+    struct spot spot = walk->after;
+    *entered = (struct entered){.call = true};
+    entered->keeping.save = find_save(verify, spot, &entered->keeping.scratch, &length);
+    spot.offset += length;
+    return entered->keeping.save != SAVE_NONE &&
+           view_at(verify, &verify->after, spot, call) &&
+           call->insn.flow == FLOW_CALL && goes_to_helper(walk, before, call, target);
+}
+
+static bool enter_saving(struct walk *walk, struct entered entered,
+                         const struct view *call, struct spot target, struct error *err)
+{
+    const struct target *machine = walk->verify->target;
+    if (entered.keeping.save == SAVE_REGISTER &&
+        !has_register(walk->written, entered.keeping.scratch))
+        return walk_fail(walk, err,
+                         "the link register is kept in a register that the "
+                         "function does not write");
+    entered.shift =
+        machine->call_pushes +
+        (entered.keeping.save == SAVE_STACK ? machine->save_stack_shift : 0);
+    entered.keeping.returns = walk_link_is_return(walk);
+    walk->after = call->at;
+    if (!walk_check_row(walk, entered.keeping, err))
+        return false;
+    entered.resume = call->at;
+    entered.resume.offset += call->insn.length;
+    return enter(walk, entered, target, err);
+}
+
+/* --- leaving --- */
+
+/* The call has overwritten the link register, so nobody may have wanted it. */
+static bool check_link(struct walk *walk, const struct entered *entered,
+                       struct error *err)
+{
+    const struct verify *verify = walk->verify;
+    if (entered->keeping.save != SAVE_NONE || verify->target->link_register >= 64 ||
+        walk_open_call(walk))
+        return true;
+    bool behind = walk->before.offset >= walk->end;
+    uint32_t now =
+        behind ? entered->row : row_of_spot(&verify->before, walk->before, NULL);
+    bool late =
+        entered->link_stored && (now == entered->row || !row_keeps_link(verify, now));
+    if (!late && (row_keeps_link(verify, entered->row) || row_keeps_link(verify, now)))
+        return walk_fail(walk, err, "the call to a helper loses the return address");
+    return true;
+}
+
+/* Behind the payload of a called helper: its return, then what restores the link
+ * register. */
+static bool leave(struct walk *walk, struct error *err)
+{
+    struct verify *verify = walk->verify;
+    struct entered *top = walk_open_call(walk);
+    struct code_bytes code;
+    verify->target->emit_return(&code);
+    if (!bytes_are(verify, walk->after, &code))
+        return walk_fail(walk, err, "a helper returns in an unusual way");
+    if (!walk_check_row(walk, NOT_KEPT, err))
+        return false;
+    struct entered left = *top;
+    walk->depth = (uint32_t)(top - walk->entered);
+    walk->after = left.resume;
+    if (left.keeping.save == SAVE_NONE)
+        return check_link(walk, &left, err);
+    code = restore_of(verify, &left);
+    if (!bytes_are(verify, walk->after, &code))
+        return walk_fail(walk, err, "the link register is not restored");
+    if (!walk_check_row(walk, left.keeping, err))
+        return false;
+    walk->after.offset += code.length;
+    return true;
+}
+
+/* Takes the walk out of all helpers whose payload is complete. */
+static bool settle(struct walk *walk, struct error *err)
+{
+    struct view view;
+    while (walk_open_call(walk) &&
+           view_at(walk->verify, &walk->verify->after, walk->after, &view)) {
+        if (view.insn.flow != FLOW_RETURN)
+            return true;
+        if (!leave(walk, err))
+            return false;
+    }
+    return true;
+}
+
+/* --- one instruction --- */
+
+static bool is_thunk_end(struct walk *walk, const struct view *before,
+                         const struct view *after)
+{
+    bool calls =
+        before->insn.flow == FLOW_CALL || before->insn.flow == FLOW_CALL_INDIRECT;
+    bool jumps =
+        after->insn.flow == FLOW_JUMP || after->insn.flow == FLOW_JUMP_INDIRECT;
+    return calls && jumps && walk_open_call(walk);
+}
+
+/* Where the walk goes on behind an instruction that both have. */
+static void advance(struct walk *walk, const struct view *before,
+                    const struct view *after, bool thunk)
+{
+    uint8_t flow = before->insn.flow;
+    bool ends = flow == FLOW_RETURN || flow == FLOW_JUMP ||
+                flow == FLOW_JUMP_INDIRECT || flow == FLOW_STOP;
+    walk->before.offset += before->insn.length;
+    walk->after.offset += after->insn.length;
+    if (thunk) {
+        struct entered *top = walk_open_call(walk);
+        walk->after = top->resume;
+        walk->depth = (uint32_t)(top - walk->entered);
+    } else if (ends && walk->depth > 0 && !walk_open_call(walk)) {
+        walk->after = walk->entered[0].resume;
+        walk->depth = 0;
+    }
+}
+
+static bool take(struct walk *walk, const struct view *before, const struct view *after,
+                 struct error *err)
+{
+    bool thunk = is_thunk_end(walk, before, after);
+    if (!walk_check(walk, before, thunk, err) ||
+        !walk_check_handler(walk, before, after, err) ||
+        !views_agree(walk->verify, before, after, walk_shift(walk), thunk, err))
+        return false;
+    walk_note(walk, before, after);
+    advance(walk, before, after, thunk);
+    return settle(walk, err);
+}
+
+bool walk_over(struct walk *walk, const struct view *before, struct error *err)
+{
+    for (;;) {
+        struct view view, call;
+        struct entered entered;
+        struct spot target;
+        if (!view_at(walk->verify, &walk->verify->after, walk->after, &view))
+            return walk_fail(walk, err, "no instruction is left");
+        if (!walk_check_row(walk, NOT_KEPT, err))
+            return false;
+        bool entering = true;
+        if (goes_to_helper(walk, before, &view, &target))
+            entering = enter_plainly(walk, &view, target, err);
+        else if (is_saving_site(walk, before, &view, &entered, &call, &target))
+            entering = enter_saving(walk, entered, &call, target, err);
+        else
+            return take(walk, before, &view, err);
+        if (!entering)
+            return false;
+    }
+}

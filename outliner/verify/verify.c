@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The independent checker. The rewriter knows what it wants to do; this knows only the
+ * two sets of objects, and shares nothing with it but readers and decoders. It answers
+ * one question: if every helper is put back where it is called from, is that the
+ * program that came in?
+ *
+ * How: each code section of `before` is walked in step with its counterpart in `after`.
+ * Where `after` calls or jumps to a helper and `before` does not, the walk goes on
+ * inside the helper, with a stack of what has been entered (site.c). Every
+ * instruction of `before` must be met exactly once, in order, with the same bytes but
+ * for fields that linkers fill and for SP operands, which must have grown by exactly
+ * what the entered helpers have put on the stack. On the way the walk notes which old
+ * position became which new one, and all references are judged by that: a branch, a
+ * jump table, a symbol, an LSDA may mean a new position only if it meant the old one.
+ *
+ * It also asks at every instruction whether an unwinder would find the same frame, and
+ * a few things that need no dataflow: nothing in a called helper touches the return
+ * address or moves SP. What would need dataflow is taken on trust: that the register
+ * which keeps the link register is dead, that no veneer register is live, that the red
+ * zone of a function with a frame pointer is empty. So is the meaning of indirect
+ * jumps: which of them go through a table is asked of the lifter.
+ */
+#include "outliner/verify/verify.h"
+
+#include "mo/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const struct section *spot_section(const struct side *side, struct spot spot)
+{
+    return &side->objects->items[spot.object]->sections[spot.section];
+}
+
+bool verify_fail(const struct verify *verify, struct spot before, struct spot after,
+                 struct error *err, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    struct place old = object_place(verify->before.objects->items[before.object],
+                                    before.section, before.offset);
+    struct place new = object_place(verify->after.objects->items[after.object],
+                                    after.section, after.offset);
+    return fail(err, &old,
+                "internal error: the output is not the same program: %s (there: %s: "
+                "%s+0x%x, %s+0x%x)",
+                text, new.file ? new.file : "?", new.section ? new.section : "?",
+                after.offset, new.function ? new.function : "?",
+                (unsigned)new.function_offset);
+}
+
+static bool read_side(struct verify *verify, const struct objects *objects,
+                      struct side *side, struct error *err)
+{
+    side->objects = objects;
+    side->nearby = arena_new_one(verify->arena, struct nearby);
+    side->frames = arena_new_array(verify->arena, struct frames, objects->count);
+    side->lsdas = arena_new_array(verify->arena, struct lsdas, objects->count);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        if (!frames_read(verify->arena, objects->items[i], verify->rows,
+                         &side->frames[i], err))
+            return false;
+        lsdas_read(verify->arena, objects->items[i], &side->frames[i], &side->lsdas[i]);
+    }
+    verify_index_names(verify->arena, side);
+    return true;
+}
+
+static void find_unchanged(struct verify *verify, uint32_t number)
+{
+    const struct object *object = verify->before.objects->items[number];
+    struct section_map *maps =
+        arena_new_array(verify->arena, struct section_map, object->section_count);
+    for (uint32_t s = 1; s < object->section_count; s++)
+        maps[s].identity =
+            section_is_code(&object->sections[s]) && is_unchanged(verify, number, s);
+    verify->maps[number] = maps;
+}
+
+static bool check_code(struct verify *verify, struct error *err)
+{
+    uint32_t count = verify->before.objects->count;
+    verify->maps = arena_new_array(verify->arena, struct section_map *, count);
+    for (uint32_t i = 0; i < count; i++)
+        find_unchanged(verify, i);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!verify_code(verify, i, err))
+            return false;
+    }
+    verify->maps_complete = true;
+    return verify_pending(verify, err) && verify_claims(verify, err);
+}
+
+static bool check_unchanged(struct verify *verify, struct error *err)
+{
+    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
+        const struct object *object = verify->before.objects->items[i];
+        for (uint32_t s = 1; s < object->section_count; s++) {
+            if (verify->maps[i][s].identity && !verify_unchanged(verify, i, s, err))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool verify_sets(struct verify *verify, const struct objects *before,
+                        const struct objects *after, struct error *err)
+{
+    return read_side(verify, before, &verify->before, err) &&
+           read_side(verify, after, &verify->after, err) &&
+           verify_pair_sections(verify, err) && check_code(verify, err) &&
+           /* From here on it is known where every instruction went. */
+           check_unchanged(verify, err) && verify_data(verify, err) &&
+           verify_frames(verify, err) && verify_symbols(verify, err);
+}
+
+bool outline_verify(const struct objects *before, const struct objects *after,
+                    struct error *err)
+{
+    if (before->count == 0)
+        return true;
+    if (after->count < before->count || after->count > before->count + 1)
+        return fail(err, NULL, "internal error: %u objects went in, %u came out",
+                    before->count, after->count);
+    struct arena *stage = arena_new();
+    struct verify verify = {.arena = stage};
+    uint16_t machine = before->items[0]->machine;
+    verify.target = target_of(machine);
+    verify.decoder = verify.target ? decoder_new(stage, verify.target) : NULL;
+    verify.rows = row_table_new(stage);
+    verify.claimed = table_new(stage);
+    verify.confirmed = table_new(stage);
+    verify.entry_row = row_at_entry(verify.rows, machine);
+    bool same = verify.target ? verify_sets(&verify, before, after, err)
+                              : fail(err, NULL, "no target for this machine");
+    arena_free(stage);
+    return same;
+}

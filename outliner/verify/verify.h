@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the checker (verify*.c): two sets of objects side by side, and what is
+ * known about which place of one is which place of the other.
+ */
+#ifndef MO_OUTLINER_VERIFY_H
+#define MO_OUTLINER_VERIFY_H
+
+#include "mo/array.h"
+#include "mo/decoder.h"
+#include "mo/program.h"
+#include "mo/table.h"
+
+/* A place in a set of objects. */
+struct spot {
+    uint32_t object, section; /* index in the set, index in the object */
+    uint32_t offset;          /* section offset, bytes */
+};
+
+struct named {
+    uint32_t object, symbol;
+};
+
+/* Where the last questions about a side were answered: the walk goes from instruction
+ * to instruction, so the next answer is usually the same one, or lies behind it. */
+struct nearby {
+    const struct section *section;
+    uint32_t reloc;       /* index in that section's relocs */
+    uint32_t object, fde; /* index in the set, index in its frames */
+};
+
+/* One of the two sets. */
+struct side {
+    const struct objects *objects;
+    struct frames *frames;              /* by object */
+    struct lsdas *lsdas;                /* by object */
+    struct table *names;                /* of defined global symbols … */
+    array_of(struct named) definitions; /* … by their number there */
+    struct nearby *nearby;
+};
+
+struct pair {
+    uint32_t before, after; /* section offsets */
+};
+
+/* Where the code of a section of `before` has gone. */
+struct section_map {
+    bool identity;    /* nothing moved; the rest is unused */
+    uint32_t size;    /* of the old section */
+    uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
+    array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
+};
+
+/* A reference that was met before the map of its section was complete. */
+struct pending {
+    struct spot from_before, from_after; /* where the reference is … */
+    struct spot before, after;           /* … and what it means */
+};
+
+/* A helper's row says where a register was saved, and the row of this site does not say
+ * it (yet): compilers may state that late. Another site of the helper must. */
+struct claim {
+    uint32_t number; /* in verify.claimed */
+    struct spot before, after;
+};
+
+struct verify {
+    struct arena *arena;
+    const struct target *target;
+    struct decoder *decoder;
+    struct row_table *rows;
+    uint32_t entry_row; /* the plain row at a helper's entry */
+    struct side before, after;
+    uint32_t **after_of;  /* by object, section of `before`: section, or NO_INDEX */
+    uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
+    struct section_map **maps; /* by object, section of `before`; no starts: no code */
+    bool maps_complete;
+    array_of(struct pending) pending;
+    struct table *claimed;   /* what helpers' rows say of saved registers … */
+    struct table *confirmed; /* … and what some site's rows say as well */
+    array_of(struct claim) claims;
+};
+
+static inline bool has_register(uint64_t regs, uint8_t reg)
+{
+    return reg < 64 && (regs >> reg & 1) != 0;
+}
+
+const struct section *spot_section(const struct side *side, struct spot spot);
+
+/* "…: text (in the output at …)"; returns false. */
+bool verify_fail(const struct verify *verify, struct spot before, struct spot after,
+                 struct error *err, const char *format, ...) MO_PRINTF(5, 6);
+
+/* --- pairs.c: sections, groups, global names --- */
+bool verify_pair_sections(struct verify *verify, struct error *err);
+void verify_index_names(struct arena *arena, struct side *side);
+/* Helpers may lie there: a code section of `after` that is new, or in a unit of ours.
+ */
+bool is_helper_section(const struct verify *verify, uint32_t object, uint32_t section);
+
+/* --- refs.c: what references mean --- */
+struct meaning {
+    bool absolute; /* no symbol, or an absolute one: `addend` is the value */
+    bool placed;   /* a place in the set: `object`, `section` and `offset` count */
+    bool section_symbol;
+    const char *name;   /* of a global symbol, or NULL */
+    uint8_t visibility; /* of its definition (STV_…) */
+    int64_t addend;     /* bias included */
+    uint32_t object, section;
+    int64_t offset; /* section offset, addend included */
+};
+struct meaning meaning_of(const struct side *side, uint32_t object,
+                          const struct reloc *reloc, uint8_t bias);
+struct meaning meaning_of_place(struct spot spot, int64_t offset);
+bool meanings_agree(struct verify *verify, const struct meaning *before,
+                    const struct meaning *after, struct spot from_before,
+                    struct spot from_after, struct error *err);
+/* A position in code of `before` and one in `after` are the same. Maps must be
+ * complete. */
+bool positions_agree(const struct verify *verify, struct spot before,
+                     struct spot after);
+/* Index of the first pair of `ends` that is not before an old offset. */
+uint32_t first_end(const struct section_map *map, uint32_t before);
+bool verify_pending(struct verify *verify, struct error *err);
+
+/* --- insn.c: one instruction --- */
+struct view {
+    struct spot at;
+    struct insn insn;
+    const uint8_t *bytes;
+    const struct reloc *relocs; /* that lie in its bytes */
+    uint32_t reloc_count;
+};
+/* False when no instruction can be decoded there. */
+bool view_at(const struct verify *verify, const struct side *side, struct spot at,
+             struct view *out);
+/* Its addend counts from the field's own place, so that a bias belongs to it. */
+bool is_relative(const struct verify *verify, const struct reloc *reloc);
+/* Where a direct call or jump goes, if that is known. */
+bool view_target(const struct verify *verify, const struct side *side,
+                 const struct view *view, struct spot *out);
+/* The same instruction: bytes, relocations, what they mean. `shift` is added to its SP
+ * operand; `thunk` says that the call has become a jump. */
+bool views_agree(struct verify *verify, const struct view *before,
+                 const struct view *after, int32_t shift, bool thunk,
+                 struct error *err);
+
+/* --- rows.c: unwind rows --- */
+#define ROW_UNREAD (UINT32_MAX - 1) /* there is unwind data, but it cannot be read */
+uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde);
+/* The row leaves the return address in the link register. */
+bool row_keeps_link(const struct verify *verify, uint32_t row);
+enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
+/* Where a site keeps the link register. */
+struct keeping {
+    enum save save;
+    uint8_t scratch; /* SAVE_REGISTER: in that register */
+    bool returns;    /* it holds the return address for certain, whatever rows say */
+};
+/* `after` is the row `before`, plus where the link register is kept. A row that finds
+ * the return address elsewhere may go on to, or, when `returns`, say the new place. */
+bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
+                  struct keeping keeping);
+
+/* What an unwinder has to know inside a called helper. */
+struct inside {
+    struct spot before, after; /* where we are */
+    uint32_t
+        site; /* row of `before` at the outermost site: what it sees of the caller */
+    uint32_t now;     /* row of `before` where the payload has got to: the truth */
+    uint32_t last;    /* the same one instruction earlier */
+    int32_t depth;    /* the helper's CFA is that far below the caller's SP */
+    uint64_t written; /* registers that the payload has written since the site */
+    struct keeping keeping; /* the helper keeps the link register itself right now */
+};
+/* `after` is a plain row that tells the truth, and with it the row of the site does. */
+bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t after);
+/* The site's row is as good as the truth for a callee that unwinds through it. */
+bool row_is_good_enough(const struct verify *verify, const struct inside *inside);
+bool verify_claims(struct verify *verify, struct error *err);
+
+/* --- lsda.c: call-site tables --- */
+struct walk;
+/* There is a table for this code, but it cannot be read. */
+bool lsda_is_unread(const struct side *side, struct spot spot);
+/* The tables of two FDEs that correspond say the same; what they say of code that has
+ * changed is judged by walk_check_handler(). Not `read`: nobody can tell. */
+bool lsdas_agree(struct verify *verify, uint32_t object, const struct fde *before,
+                 const struct fde *after, bool *read, struct error *err);
+/* The section of `before` holds tables, and all of them can be read. */
+bool holds_tables(const struct verify *verify, uint32_t object, uint32_t section);
+
+/* --- frames.c --- */
+/* FDE by FDE: personality, LSDA, flags; and the helpers' have none. */
+bool verify_frames(struct verify *verify, struct error *err);
+
+/* --- walk.c, site.c: code --- */
+/* All code sections of an object that have changed. */
+bool verify_code(struct verify *verify, uint32_t object, struct error *err);
+
+/* A helper that has been entered and not left. */
+struct entered {
+    bool call;              /* else by a jump */
+    struct keeping keeping; /* of the link register, around the call */
+    uint32_t row;           /* the row of `before` at the payload's first instruction */
+    int32_t shift;          /* bytes that SP is lower for it */
+    uint64_t written;       /* registers that the payload has written so far */
+    bool link_stored;       /* walk.link_stored, when it was entered */
+    struct spot resume;     /* behind the call or jump */
+};
+
+enum { MOST_ENTERED = 64 };
+
+/* The parallel walk of one range of code. */
+struct walk {
+    struct verify *verify;
+    struct spot before, after; /* next instruction of each */
+    struct entered entered[MOST_ENTERED];
+    uint32_t depth;
+    uint32_t function_start, function_end; /* of the code around, in `before` */
+    uint32_t
+        end; /* behind it, also when it is no function: what follows is other code */
+    bool is_glued; /* the next instruction must follow at once: */
+    struct spot glued;
+    bool below_sp;     /* that code touches memory below SP */
+    uint64_t written;  /* registers that it writes anywhere */
+    uint32_t last_row; /* of `before`, at the instruction taken last */
+    /* `before` has just stored the link register in its frame, and no row says so yet:
+     * a compiler that describes calls only states a prologue at its end. */
+    bool link_stored;
+};
+#define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
+#define walk_fail(walk, err, ...)                                                      \
+    verify_fail((walk)->verify, (walk)->before, (walk)->after, (err), __VA_ARGS__)
+
+/* Takes the walk over the instruction `view` of `before`, through as many helpers as it
+ * needs. */
+bool walk_over(struct walk *walk, const struct view *view, struct error *err);
+
+/* --- inside.c: what must be so inside helpers --- */
+
+/* The innermost and the outermost helper that has been called, or NULL. */
+struct entered *walk_open_call(struct walk *walk);
+struct entered *walk_first_call(struct walk *walk);
+/* Bytes that SP is lower than it was in `before`. */
+int32_t walk_shift(const struct walk *walk);
+/* The row at the next instruction of the output is what it must be. */
+bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err);
+/* The link register holds the return address, as far as rows and the next instructions
+ * of `before` can tell. */
+bool walk_link_is_return(const struct walk *walk);
+/* The next instruction of `before` may be where it is now; `thunk`: as a jump. */
+bool walk_check(struct walk *walk, const struct view *before, bool thunk,
+                struct error *err);
+/* An exception that it throws finds the same handler. */
+bool walk_check_handler(struct walk *walk, const struct view *before,
+                        const struct view *after, struct error *err);
+/* It has been found there. */
+void walk_note(struct walk *walk, const struct view *before, const struct view *after);
+
+/* --- data.c, symbols.c --- */
+bool verify_data(struct verify *verify, struct error *err);
+/* Every byte of a code section is what it was. */
+bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section);
+/* Then only what its relocations mean is to be compared. */
+bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
+                      struct error *err);
+bool verify_symbols(struct verify *verify, struct error *err);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One code section of `before` in step with its counterpart. Both are cut where their
+ * function symbols begin and end, so that a difference shows where it is, and so that
+ * padding between functions, which may differ, can be told from code, which may not.
+ *
+ * The cuts are pairs (old offset, new offset), from the n-th function symbol of the one
+ * to the n-th of the other. Two cuts may have the same old offset: the end of a
+ * function and the start of the next one, with padding between them in the output only.
+ */
+#include "outliner/verify/verify.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A function symbol's range. */
+struct range {
+    uint32_t section, start, end; /* section offsets */
+};
+
+struct ranges {
+    struct range *items;
+    uint32_t count;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    if (x->section != y->section)
+        return x->section < y->section ? -1 : 1;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+static bool is_function(const struct symbol *symbol)
+{
+    return (symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC) &&
+           symbol->section != SECTION_UNDEFINED && symbol->section < SECTION_COMMON;
+}
+
+/* Aliases are one range: their number may change, when a local gets a global one. */
+static void drop_equal(struct ranges *ranges)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        if (kept == 0 || by_place(&ranges->items[kept - 1], &ranges->items[i]) != 0)
+            ranges->items[kept++] = ranges->items[i];
+    }
+    ranges->count = kept;
+}
+
+/* Of the whole object, sorted. */
+static struct ranges find_ranges(struct arena *arena, const struct object *object)
+{
+    struct ranges ranges = {arena_new_array(arena, struct range, object->symbol_count),
+                            0};
+    for (uint32_t i = 1; i < object->symbol_count; i++) {
+        const struct symbol *symbol = &object->symbols[i];
+        if (is_function(symbol))
+            ranges.items[ranges.count++] =
+                (struct range){symbol->section, (uint32_t)symbol->value,
+                               (uint32_t)(symbol->value + symbol->size)};
+    }
+    if (ranges.count)
+        qsort(ranges.items, ranges.count, sizeof *ranges.items, by_place);
+    drop_equal(&ranges);
+    return ranges;
+}
+
+static struct ranges ranges_in(const struct ranges *all, uint32_t section)
+{
+    uint32_t low = 0, high = all->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (all->items[middle].section < section)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct ranges ranges = {all->items + low, 0};
+    while (low + ranges.count < all->count &&
+           ranges.items[ranges.count].section == section)
+        ranges.count++;
+    return ranges;
+}
+
+/* --- cuts --- */
+
+struct cuts {
+    struct pair *items;
+    uint32_t count;
+};
+
+static int by_before(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->before != y->before)
+        return x->before < y->before ? -1 : 1;
+    return (x->after > y->after) - (x->after < y->after);
+}
+
+static struct cuts make_cuts(struct arena *arena, const struct ranges *before,
+                             const struct ranges *after, struct pair whole)
+{
+    struct cuts cuts = {
+        arena_new_array(arena, struct pair, 2 * (size_t)before->count + 2), 0};
+    cuts.items[cuts.count++] = (struct pair){0, 0};
+    cuts.items[cuts.count++] = whole;
+    for (uint32_t i = 0; i < before->count; i++) {
+        const struct range *old = &before->items[i], *new = &after->items[i];
+        cuts.items[cuts.count++] = (struct pair){old->start, new->start};
+        if (old->end > old->start)
+            cuts.items[cuts.count++] = (struct pair){old->end, new->end};
+    }
+    qsort(cuts.items, cuts.count, sizeof *cuts.items, by_before);
+    return cuts;
+}
+
+/* --- one stretch between two cuts --- */
+
+/* Offset behind the last instruction of `before` in [start, end) that is not padding.
+ */
+static uint32_t end_of_code(const struct walk *walk, uint32_t start, uint32_t end)
+{
+    struct view view;
+    struct spot at = walk->before;
+    uint32_t last = start;
+    for (at.offset = start; at.offset < end; at.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->before, at, &view))
+            return end;
+        if (!(view.insn.traits & INSN_NOP))
+            last = at.offset + view.insn.length;
+    }
+    return last;
+}
+
+static bool check_padding(struct walk *walk, uint32_t end, struct error *err)
+{
+    struct view view;
+    for (; walk->after.offset < end; walk->after.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->after, walk->after, &view) ||
+            !(view.insn.traits & INSN_NOP))
+            return verify_fail(walk->verify, walk->before, walk->after, err,
+                               "there is more code than there was");
+    }
+    return walk->after.offset == end ||
+           verify_fail(walk->verify, walk->before, walk->after, err,
+                       "an instruction lies across the end of its function");
+}
+
+static void note_end(struct walk *walk, struct section_map *map)
+{
+    struct pair pair = {walk->before.offset, walk->after.offset};
+    array_push(walk->verify->arena, &map->ends, pair);
+}
+
+static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair start,
+                         struct pair end, struct error *err)
+{
+    bool inside = start.before < walk->function_end;
+    uint32_t code_end =
+        inside ? end.before : end_of_code(walk, start.before, end.before);
+    walk->before.offset = start.before;
+    walk->after.offset = start.after;
+    walk->end = inside ? walk->function_end : code_end;
+    while (walk->before.offset < code_end) {
+        struct view view;
+        if (walk->depth == 0) {
+            if (walk->after.offset >= end.after)
+                return verify_fail(walk->verify, walk->before, walk->after, err,
+                                   "instructions are missing");
+            map->starts[walk->before.offset] = walk->after.offset;
+        }
+        if (!view_at(walk->verify, &walk->verify->before, walk->before, &view))
+            return verify_fail(walk->verify, walk->before, walk->after, err,
+                               "changed code that does not decode");
+        if (!walk_over(walk, &view, err))
+            return false;
+    }
+    if (walk->depth != 0 || walk->before.offset != code_end)
+        return verify_fail(walk->verify, walk->before, walk->after, err,
+                           "a helper goes on behind the end of a function");
+    note_end(walk, map);
+    walk->before.offset = end.before;
+    return check_padding(walk, end.after, err);
+}
+
+/* --- one section --- */
+
+/* What an instruction of the function around does anywhere in it matters at each site.
+ */
+static void look_at_function(struct walk *walk)
+{
+    struct view view;
+    struct spot at = walk->before;
+    walk->written = 0;
+    walk->below_sp = false;
+    for (at.offset = walk->function_start; at.offset < walk->function_end;
+         at.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->before, at, &view))
+            return;
+        walk->written |= view.insn.defs;
+        walk->below_sp |= (view.insn.traits & INSN_BELOW_SP) != 0;
+    }
+}
+
+/* Overlapping function symbols count as one function; between functions, the gap does.
+ */
+static void enter_function(struct walk *walk, const struct ranges *ranges,
+                           uint32_t *next, uint32_t offset)
+{
+    if (offset < walk->function_end)
+        return;
+    walk->function_start = walk->function_end = offset;
+    while (*next < ranges->count && ranges->items[*next].start < offset)
+        ++*next;
+    for (uint32_t i = *next; i < ranges->count; i++) {
+        const struct range *range = &ranges->items[i];
+        bool joined = range->start == offset || range->start < walk->function_end;
+        if (!joined)
+            break;
+        if (range->end > walk->function_end)
+            walk->function_end = range->end;
+    }
+    look_at_function(walk);
+}
+
+static bool walk_section(struct walk *walk, struct section_map *map,
+                         const struct ranges *ranges, const struct cuts *cuts,
+                         struct error *err)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i + 1 < cuts->count; i++) {
+        struct pair start = cuts->items[i], end = cuts->items[i + 1];
+        walk->before.offset = start.before;
+        walk->after.offset = start.after;
+        if (end.after < start.after)
+            return verify_fail(walk->verify, walk->before, walk->after, err,
+                               "functions are in another order");
+        enter_function(walk, ranges, &next, start.before);
+        if (!walk_stretch(walk, map, start, end, err))
+            return false;
+        walk->before.offset = end.before;
+        note_end(walk, map);
+    }
+    return true;
+}
+
+static bool check_section(struct verify *verify, struct spot old, struct spot new,
+                          const struct ranges *before, const struct ranges *after,
+                          struct error *err)
+{
+    struct walk *walk = arena_new_one(verify->arena, struct walk);
+    *walk = (struct walk){.verify = verify, .before = old, .after = new};
+    uint64_t old_size = spot_section(&verify->before, old)->data.size;
+    uint64_t new_size = spot_section(&verify->after, new)->data.size;
+    struct section_map *map = &verify->maps[old.object][old.section];
+    map->size = (uint32_t)old_size;
+    map->starts = arena_new_array(verify->arena, uint32_t, old_size + 1);
+    memset(map->starts, 0xff, (old_size + 1) * sizeof *map->starts);
+    if (before->count != after->count)
+        return verify_fail(verify, old, new, err, "%u functions have become %u",
+                           before->count, after->count);
+    struct pair whole = {(uint32_t)old_size, (uint32_t)new_size};
+    struct cuts cuts = make_cuts(verify->arena, before, after, whole);
+    return walk_section(walk, map, before, &cuts, err);
+}
+
+bool verify_code(struct verify *verify, uint32_t number, struct error *err)
+{
+    const struct object *object = verify->before.objects->items[number];
+    struct ranges before = find_ranges(verify->arena, object);
+    struct ranges after =
+        find_ranges(verify->arena, verify->after.objects->items[number]);
+    for (uint32_t s = 1; s < object->section_count; s++) {
+        if (!section_is_code(&object->sections[s]) || verify->maps[number][s].identity)
+            continue;
+        struct spot old = {number, s, 0},
+                    new = {number, verify->after_of[number][s], 0};
+        struct ranges a = ranges_in(&before, s), b = ranges_in(&after, new.section);
+        if (!check_section(verify, old, new, &a, &b, err))
+            return false;
+    }
+    return true;
+}
