@@ -5,56 +5,87 @@
  * which is about models, holds for files.
  *
  * The file numbers things in its own way, which is known from gABI and from the comment
- * in object/write.c: local symbols come first, and all .eh_frame sections are one,
- * those that end in a terminator last. Units are our own and not written.
+ * in object/join.c: local symbols come first, and all .eh_frame sections are one, as
+ * are debug sections of equal names. Units are our own and not written.
  */
 #include "mo/outputs.h"
 
+#include "mo/table.h"
 #include "object/frames.h"
 
 #include <elf.h>
 #include <string.h>
 
+/* Sections of the model that are one in the file. */
+struct joint {
+    uint32_t section; /* index in the file's object; 0: not seen yet */
+    uint32_t members;
+    uint64_t size; /* so far */
+    bool named;    /* its one section symbol has been seen */
+};
+
 struct comparison {
     const struct object *model, *back;
     uint32_t *section_at; /* by section of the model: its index in `back` */
     uint64_t *base;       /* and where it starts there */
-    uint32_t section_count, frame;
+    struct joint **joint; /* and what it is part of, or NULL */
+    uint32_t section_count;
     struct place place;
 };
 
-static bool is_joined(const struct section *section)
+static void find_joints(struct arena *stage, struct comparison *comparison)
 {
-    return section_is_frame(section) && section->group == NO_INDEX &&
-           section->link == 0;
+    const struct object *model = comparison->model;
+    struct table *keys = table_new(stage);
+    struct joint **known = arena_new_array(stage, struct joint *, model->section_count);
+    comparison->joint = arena_new_array(stage, struct joint *, model->section_count);
+    for (uint32_t i = 1; i < model->section_count; i++) {
+        const char *key = section_join_key(stage, &model->sections[i]);
+        if (!key)
+            continue;
+        struct joint **joint = &known[table_intern_string(keys, key)];
+        if (!*joint)
+            *joint = arena_new_one(stage, struct joint);
+        (*joint)->members++;
+        comparison->joint[i] = *joint;
+    }
+}
+
+/* Frames lie end to end, those that end in a terminator last; others are aligned. */
+static void find_bases(struct comparison *comparison)
+{
+    const struct object *model = comparison->model;
+    for (int last = 0; last <= 1; last++) {
+        for (uint32_t i = 1; i < model->section_count; i++) {
+            const struct section *section = &model->sections[i];
+            struct joint *joint = comparison->joint[i];
+            if (!joint || frame_is_terminated(section) != (last == 1))
+                continue;
+            if (!section_is_frame(section))
+                joint->size = align_up(joint->size, section->align);
+            comparison->base[i] = joint->size;
+            joint->size += section->data.size;
+        }
+    }
 }
 
 static void map_sections(struct arena *stage, struct comparison *comparison)
 {
-    const struct object *model = comparison->model;
-    comparison->section_at = arena_new_array(stage, uint32_t, model->section_count);
-    comparison->base = arena_new_array(stage, uint64_t, model->section_count);
+    uint32_t count = comparison->model->section_count;
+    comparison->section_at = arena_new_array(stage, uint32_t, count);
+    comparison->base = arena_new_array(stage, uint64_t, count);
     comparison->section_count = 1;
-    for (uint32_t i = 1; i < model->section_count; i++) {
-        bool joined = is_joined(&model->sections[i]);
-        if (joined && comparison->frame) {
-            comparison->section_at[i] = comparison->frame;
-            continue;
-        }
-        comparison->section_at[i] = comparison->section_count++;
-        if (joined)
-            comparison->frame = comparison->section_at[i];
+    find_joints(stage, comparison);
+    for (uint32_t i = 1; i < count; i++) {
+        struct joint *joint = comparison->joint[i];
+        uint32_t at = joint ? joint->section : 0;
+        if (at == 0)
+            at = comparison->section_count++;
+        if (joint)
+            joint->section = at;
+        comparison->section_at[i] = at;
     }
-    uint64_t size = 0;
-    for (int last = 0; last <= 1; last++) {
-        for (uint32_t i = 1; i < model->section_count; i++) {
-            const struct section *section = &model->sections[i];
-            if (!is_joined(section) || frame_is_terminated(section) != (last == 1))
-                continue;
-            comparison->base[i] = size;
-            size += section->data.size;
-        }
-    }
+    find_bases(comparison);
 }
 
 static bool is_in_section(const struct comparison *comparison,
@@ -82,23 +113,32 @@ static bool same_symbol(const struct comparison *comparison, const struct symbol
            strcmp(model->name, back->name) == 0;
 }
 
-/* All symbols in the file's order; one section symbol stands for all frames. */
+/* The sections that this is the section symbol of, if they are several: one symbol
+ * stands for all. */
+static struct joint *joint_of(const struct comparison *comparison,
+                              const struct symbol *symbol)
+{
+    if (symbol->type != STT_SECTION || !is_in_section(comparison, symbol))
+        return NULL;
+    struct joint *joint = comparison->joint[symbol->section];
+    return joint && joint->members > 1 ? joint : NULL;
+}
+
+/* All symbols in the file's order. */
 static bool same_symbols(const struct comparison *comparison)
 {
     const struct object *model = comparison->model, *back = comparison->back;
     uint32_t next = 1;
-    bool frame_seen = false;
     for (int local = 1; local >= 0; local--) {
         for (uint32_t i = 1; i < model->symbol_count; i++) {
             const struct symbol *symbol = &model->symbols[i];
             if ((symbol->bind == STB_LOCAL) != (local == 1))
                 continue;
-            bool of_frame = local && symbol->type == STT_SECTION &&
-                            is_in_section(comparison, symbol) &&
-                            is_joined(&model->sections[symbol->section]);
-            if (of_frame && frame_seen)
+            struct joint *joint = local ? joint_of(comparison, symbol) : NULL;
+            if (joint && joint->named)
                 continue;
-            frame_seen = frame_seen || of_frame;
+            if (joint)
+                joint->named = true;
             if (next == back->symbol_count ||
                 !same_symbol(comparison, symbol, &back->symbols[next++]))
                 return false;
@@ -148,7 +188,7 @@ static bool same_section(const struct comparison *comparison, uint32_t index)
     const struct section *back =
         &comparison->back->sections[comparison->section_at[index]];
     uint64_t base = comparison->base[index], size = model->data.size;
-    if (is_joined(model)) {
+    if (comparison->joint[index]) {
         if (base > back->data.size || back->data.size - base < size ||
             model->align > back->align)
             return false;

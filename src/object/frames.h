@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the merger and the writer must know about .eh_frame sections.
+ * What the merger, the writer and who reads it back must know about sections that the
+ * file holds as one.
  */
 #ifndef MO_OBJECT_FRAMES_H
 #define MO_OBJECT_FRAMES_H
@@ -10,5 +11,8 @@
 /* The section ends in a record of length 0. Whatever a linker puts behind it is lost.
  */
 bool frame_is_terminated(const struct section *section);
+
+/* join.c: sections of equal keys are one section of the file; NULL: this one stays alone. */
+const char *section_join_key(struct arena *stage, const struct section *section);
 
 #endif

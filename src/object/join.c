@@ -15,6 +15,7 @@
  *   .debug_abbrev for that of all .debug_info. These are put together as a linker does
  * it, with alignment. Compressed ones cannot be, and members of groups must not.
  */
+#include "frames.h"
 #include "layout.h"
 
 static bool is_plain(const struct section *section)
@@ -24,8 +25,7 @@ static bool is_plain(const struct section *section)
            !(section->flags & special) && section->type != SHT_NOBITS;
 }
 
-/* Sections of equal keys are joined; NULL: this one is not. */
-static const char *key_of(struct arena *stage, const struct section *section)
+const char *section_join_key(struct arena *stage, const struct section *section)
 {
     if (!is_plain(section))
         return NULL;
@@ -69,7 +69,7 @@ void layout_join(struct layout *layout)
             const struct section *section = &object->sections[i];
             if (frame_is_terminated(section) != (last == 1))
                 continue;
-            const char *key = key_of(layout->arena, section);
+            const char *key = section_join_key(layout->arena, section);
             uint32_t number = key ? table_intern_string(keys, key) : NO_INDEX;
             struct chain *chain = key ? known[number] : NULL;
             if (!chain)
