@@ -4,6 +4,7 @@
 usage: run.py --mo-link PATH [--corpora DIR] [--work DIR] [--only SUBSTRING] [SUITE]...
 
 Suites: fixtures (every program of fixtures/programs, by compilers, levels and flags),
+        debug (two files with debug information, merged),
         cxx (every program of fixtures/programs-cxx: exceptions of all kinds),
         cxxlib (the same, with Debian's libstdc++.a and libgcc_eh.a outlined along with
         them; wants --corpora),
@@ -184,6 +185,25 @@ def cxxlib_cases(args):
         yield name, case
 
 
+def debug_cases(args):
+    """Two files with debug information, merged: sections of it are joined."""
+    flags = [["-g"], ["-g", "-gdwarf-4"], ["-g", "-ffunction-sections"], ["-g", "-gz"]]
+    for target, kind, flag, strip in itertools.product(
+            ("x86_64", "aarch64"), ("gcc", "clang"), flags, ([], ["--strip-debug"])):
+        name = "%s-%s-O2%s%s-pair" % (target, kind, "".join(flag), "".join(strip))
+
+        def case(folder, target=target, kind=kind, flag=flag, strip=strip, name=name):
+            made = []
+            for source in ("main", "other"):
+                made.append(os.path.join(folder, source + ".o"))
+                must(compiler(kind, target) + ["-O2"] + flag +
+                     ["-c", os.path.join(FIXTURES, "pair", source + ".c"), "-o", made[-1]])
+            outline(args, made, os.path.join(folder, "stripped.o"), ["--dry-run"] + strip)
+            check(args, name, target, folder, made, made, [])
+
+        yield name, case
+
+
 def archive_cases(args):
     wanted = [("sqlite", "sqldemo.c", "libsqlite3.a", ["3000"], []),
               ("lua", "luademo.c", "liblua5.4.a",
@@ -231,7 +251,7 @@ def csmith_cases(args):
             yield name, case
 
 
-SUITES = {"fixtures": fixture_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
+SUITES = {"fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
           "archives": archive_cases, "csmith": csmith_cases}
 
 
