@@ -52,6 +52,9 @@ uint64_t load_le(const uint8_t *at, uint32_t size);
 int64_t load_le_signed(const uint8_t *at, uint32_t size);
 void store_le(uint8_t *at, uint32_t size, uint64_t value);
 
+/* The sum as two's complement has it: what linkers compute, whatever the input says. */
+int64_t wrapping_add(int64_t a, int64_t b);
+
 /* Value fits a field of `bits` (1 to 64) bits. */
 bool fits_signed(int64_t value, uint32_t bits);
 bool fits_unsigned(uint64_t value, uint32_t bits);

@@ -49,7 +49,7 @@ static bool is_function_symbol(const struct symbol *symbol)
 }
 
 /* Sorts the spans and joins those that overlap: aliases silently, others as a reason to
- * seal. Returns how many are left. */
+ * freeze. Returns how many are left. */
 static uint32_t join_spans(struct span *spans, uint32_t count)
 {
     if (count == 0)
@@ -147,6 +147,10 @@ static bool add_function(const struct cutter *cutter, const struct span *span)
                                 .why_offset = span->start,
                                 .first_insn = lift->insns.count};
     bool only_nops;
+    if (span->refusal == REFUSAL_OVERLAP) { /* ends may lie in mid-instruction */
+        lift_freeze(lift, cutter->code, span->refusal, span->start);
+        return false;
+    }
     if (!decode_range(cutter, span->start, span->end, &only_nops))
         return false;
     if (only_nops && span->symbol == NO_INDEX) {

@@ -227,7 +227,8 @@ static bool find_lead(struct lead *lead, uint8_t bias)
         symbol->section >= object->section_count)
         return false;
     lead->code = program_code_of(lead->lift->program, lead->object, symbol->section);
-    lead->position = (int64_t)symbol->value + lead->at->addend + bias;
+    lead->position =
+        wrapping_add(wrapping_add((int64_t)symbol->value, lead->at->addend), bias);
     return lead->code != NO_INDEX;
 }
 

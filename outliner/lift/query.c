@@ -164,14 +164,14 @@ struct referent program_referent(const struct object *object, const struct reloc
                                  uint8_t bias)
 {
     const struct symbol *symbol = &object->symbols[reloc->symbol];
-    int64_t added = reloc->addend + bias;
+    int64_t added = wrapping_add(reloc->addend, bias);
     bool local = reloc->symbol != 0 && symbol_is_local(symbol) &&
                  symbol->section != SECTION_UNDEFINED &&
                  symbol->section < object->section_count;
     if (local)
         return (struct referent){.local = true,
                                  .section = symbol->section,
-                                 .offset = (int64_t)symbol->value + added};
+                                 .offset = wrapping_add((int64_t)symbol->value, added)};
     return (struct referent){.symbol = reloc->symbol, .addend = added};
 }
 

@@ -102,7 +102,7 @@ static void import_reloc(struct rewrite *rewrite, uint32_t object, uint8_t bias,
     } else {
         const struct section *in =
             &rewrite->drafts[object].old->sections[symbol->section];
-        int64_t offset = reloc->addend + bias;
+        int64_t offset = wrapping_add(reloc->addend, bias);
         bool inside = offset >= 0 && (uint64_t)offset <= in->data.size;
         uint64_t anchor = inside ? (uint64_t)offset : 0;
         reloc->addend -= (int64_t)anchor;

@@ -52,7 +52,7 @@ static void move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t sectio
     int64_t tracked = (int64_t)draft->symbols.items[old->symbol].value -
                       (int64_t)draft->old->symbols[old->symbol].value;
     rewrite_own_relocs(rewrite, object, section)[reloc].addend =
-        old->addend + moved - tracked;
+        wrapping_add(old->addend, moved - tracked);
 }
 
 /* --- jump tables

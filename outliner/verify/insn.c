@@ -63,7 +63,7 @@ bool view_at(const struct verify *verify, const struct side *side, struct spot a
     while (first + count < section->reloc_count &&
            section->relocs[first + count].offset < end)
         count++;
-    out->relocs = section->relocs + first;
+    out->relocs = count ? section->relocs + first : NULL;
     out->reloc_count = count;
     return true;
 }

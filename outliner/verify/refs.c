@@ -36,7 +36,7 @@ struct meaning meaning_of(const struct side *side, uint32_t object,
                           const struct reloc *reloc, uint8_t bias)
 {
     const struct symbol *symbol = &side->objects->items[object]->symbols[reloc->symbol];
-    struct meaning meaning = {.addend = reloc->addend + bias};
+    struct meaning meaning = {.addend = wrapping_add(reloc->addend, bias)};
     if (reloc->symbol == 0 ||
         (symbol_is_local(symbol) && symbol->section == SECTION_ABSOLUTE)) {
         meaning.absolute = true;

@@ -259,6 +259,11 @@ void store_le(uint8_t *at, uint32_t size, uint64_t value)
     }
 }
 
+int64_t wrapping_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 bool fits_signed(int64_t value, uint32_t bits)
 {
     assert(bits >= 1 && bits <= 64);
