@@ -18,8 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- reading
- * ---------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static bool starts_with(struct bytes image, const char *magic, uint64_t size)
 {
@@ -151,8 +150,7 @@ bool inputs_read(struct arena *session, const struct options *options,
     return check_machines(out, err);
 }
 
-/* --- output paths
- * ----------------------------------------------------------------------- */
+/* --- output paths --- */
 
 const char *path_base(const char *path)
 {
@@ -219,8 +217,7 @@ bool inputs_check_output(struct arena *session, const struct options *options,
                : check_against_inputs(inputs, options->output, err);
 }
 
-/* --- sets
- * ------------------------------------------------------------------------------- */
+/* --- sets --- */
 
 /* "./out.dir/" -> "out.dir": what identifies the set on every build, and nothing else.
  */

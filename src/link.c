@@ -38,8 +38,7 @@ struct link {
     struct report report;
 };
 
-/* --- one round
- * -------------------------------------------------------------------------- */
+/* --- one round --- */
 
 struct savings {
     int64_t code, eh_frame, eh_frame_hdr; /* bytes */
@@ -109,8 +108,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     return ok;
 }
 
-/* --- one set
- * ---------------------------------------------------------------------------- */
+/* --- one set --- */
 
 /* Holds nothing but helpers: an earlier round made it, or an earlier run, of which only
  * the names tell. */
@@ -189,8 +187,7 @@ static bool outline_set(struct link *link, const struct set *set, struct objects
            (link->options->no_verify || outline_verify(&set->objects, after, err));
 }
 
-/* --- all sets
- * --------------------------------------------------------------------------- */
+/* --- all sets --- */
 
 static bool look_at_sets(struct link *link, struct error *err)
 {

@@ -222,8 +222,7 @@ static void build(struct tree *tree)
     }
 }
 
-/* --- from edges to lists of children
- * ---------------------------------------------------- */
+/* --- from edges to lists of children --- */
 
 struct family {
     uint32_t parent;
@@ -268,8 +267,7 @@ static void list_children(const struct tree *tree, struct families *families)
     }
 }
 
-/* --- the walk
- * ------------------------------------------------------------------------- */
+/* --- the walk --- */
 
 struct walk {
     uint32_t *positions;

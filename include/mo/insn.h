@@ -47,8 +47,8 @@ enum insn_trait {
     INSN_SP_MEMORY = 1u << 2,     /* memory at [SP + sp_value (+ index)]; can be shifted */
     INSN_SP_COPY = 1u << 3,       /* other register = SP + sp_value; can be shifted */
     INSN_SP_ADJUST = 1u << 4,     /* SP += sp_value, bytes */
-    INSN_SP_FROM_FRAME = 1u << 5, /* SP = frame register + sp_value (leave: SP_OPAQUE no,
-                                     this one, with the pop counted: rbp + 8) */
+    INSN_SP_FROM_FRAME = 1u << 5, /* SP = frame register + sp_value (leave: rbp + 8, the
+                                     pop counted) */
     INSN_SP_OPAQUE = 1u << 6,     /* touches SP in any other way: cannot be shifted, and
                                      the depth is unknown behind it if it writes SP */
     INSN_FRAME_MEMORY = 1u << 7,  /* memory at [frame register + sp_value] */

@@ -69,7 +69,7 @@ const struct call_site *lsda_site_at(const struct lsda *lsda, uint32_t offset);
 /* Bytes of a type; 0: of no fixed size. */
 uint32_t lsda_type_size(const struct lsda *lsda);
 
-/* --- writing ------------------------------------------------------------------------ */
+/* --- writing --- */
 
 /* New call sites of a table. */
 struct lsda_edit {

@@ -92,7 +92,7 @@ struct objects {
     uint32_t count;
 };
 
-/* --- read.c, check.c ------------------------------------------------------------------ */
+/* --- read.c, check.c --- */
 
 /* Reads one ET_REL image. `name` is used in messages. Everything in the result lives in
  * the arena, but contents and names may point into `image`, which must live as long. The
@@ -110,7 +110,7 @@ MO_MUST_CHECK bool object_check(const struct object *object, struct error *err);
 MO_MUST_CHECK bool file_read(struct arena *arena, const char *path, struct bytes *out,
                              struct error *err);
 
-/* --- archive.c ------------------------------------------------------------------------ */
+/* --- archive.c --- */
 
 struct archive_member {
     const char *name;    /* "bar.o" */
@@ -140,7 +140,7 @@ MO_MUST_CHECK bool archive_build(struct arena *arena, const struct archive *arch
 void archive_choose(struct arena *arena, const struct objects *roots,
                     const struct object *const *members, uint32_t count, bool *chosen);
 
-/* --- merge.c -------------------------------------------------------------------------- */
+/* --- merge.c --- */
 
 /* One object that holds them all: one section per input section (so that --gc-sections
  * works as before), symbols of equal name resolved as a linker would, later copies of a
@@ -159,7 +159,7 @@ bool properties_merge(struct arena *arena, const struct objects *objects,
 /* The object without its .debug_* (and .stab*, .gdb_index …) sections. */
 const struct object *object_strip_debug(struct arena *arena, const struct object *object);
 
-/* --- write.c -------------------------------------------------------------------------- */
+/* --- write.c --- */
 
 /* The bytes of an ET_REL file; equal objects give equal bytes. Sections of the same name
  * stay apart, but .eh_frame and (uncompressed, ungrouped) debug sections become one each:
@@ -170,7 +170,7 @@ MO_MUST_CHECK bool object_build(struct arena *arena, const struct object *object
 /* Writes through a temporary file beside `path` and rename(2): whole or not at all. */
 MO_MUST_CHECK bool file_write(const char *path, struct bytes bytes, struct error *err);
 
-/* --- query.c -------------------------------------------------------------------------- */
+/* --- query.c --- */
 
 bool section_is_code(const struct section *section); /* PROGBITS, ALLOC and EXECINSTR */
 bool section_is_frame(const struct section *section); /* .eh_frame, of either type */

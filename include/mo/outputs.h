@@ -17,8 +17,7 @@ MO_MUST_CHECK bool outputs_write(struct arena *session, const struct options *op
                                  const struct inputs *inputs, const struct sets *sets,
                                  struct error *err);
 
-/* --- readback.c
- * --------------------------------------------------------------------------- */
+/* --- readback.c --- */
 
 /* The bytes, read again, are this object. Fails with the first difference. */
 MO_MUST_CHECK bool output_read_back(const struct object *object, struct bytes image,

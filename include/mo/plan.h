@@ -58,7 +58,7 @@ struct plan_options {
     bool no_veneers;        /* the user promises that no veneer will be needed */
 };
 
-/* --- tails.c: what an unwinder has to be told at the end of a function ------------------- */
+/* --- tails.c: what an unwinder has to be told at the end of a function --- */
 
 /* Registers that hold the caller's values all along these instructions, which end in an
  * exit of their function; 0 when that is not certain. */
@@ -67,7 +67,7 @@ uint64_t tail_settled(const struct program *program, uint32_t insn, uint32_t len
 uint32_t row_without(struct arena *arena, const struct program *program, uint32_t row,
                      uint64_t settled);
 
-/* --- tokens.c ----------------------------------------------------------------------------
+/* --- tokens.c ---
  * The program as one string: equal numbers are interchangeable instructions. */
 struct tokens {
     const uint32_t *values; /* one for each position */
@@ -81,18 +81,18 @@ void tokens_make(struct arena *arena, const struct program *program, struct toke
 /* REFUSAL_NONE, or why the instruction (of this code index) must stay where it is. */
 enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);
 
-/* --- candidates.c, cost.c, plan.c --------------------------------------------------------- */
+/* --- candidates.c, cost.c, plan.c --- */
 void plan_make(struct arena *arena, const struct program *program,
                const struct tokens *tokens, const struct plan_options *options,
                struct plan *out);
 
-/* --- price.c ------------------------------------------------------------------------------
+/* --- price.c ---
  * Fills the predictions of the plan: exactly what program_rewrite() will save. Fails where
  * that would. The arena must live until then. */
 MO_MUST_CHECK bool plan_price(struct arena *arena, const struct program *program,
                               struct plan *plan, struct error *err);
 
-/* --- rewrite.c ------------------------------------------------------------------------------
+/* --- rewrite.c ---
  * New objects = old objects + plan. The helpers go to a section .text.outlined (or the
  * name of the sites' section when that is not .text*) of `host`: the object with this
  * index, or, with NO_INDEX, a new object named `set_name` put behind the others; locals
@@ -107,7 +107,7 @@ MO_MUST_CHECK bool program_rewrite(struct arena *arena, const struct program *pr
                                    const struct rewrite_options *options,
                                    struct objects *out, struct error *err);
 
-/* --- verify.c -------------------------------------------------------------------------------
+/* --- verify.c ---
  * Expands every helper of `after` back and compares with `before`, instruction by
  * instruction, reference by reference, row by row. Shares nothing with the rewriter but
  * the decoder and the readers. Objects correspond by index (a helper object is extra),

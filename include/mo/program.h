@@ -133,12 +133,12 @@ struct lift_options {
     const struct lsdas *lsdas;
 };
 
-/* --- lift.c: objects -> program. Fails only on objects that cannot be trusted. --------- */
+/* --- lift.c: objects -> program. Fails only on objects that cannot be trusted. --- */
 MO_MUST_CHECK bool program_lift(struct arena *arena, const struct objects *objects,
                                 struct row_table *rows, const struct lift_options *options,
                                 struct program **out, struct error *err);
 
-/* --- query.c ---------------------------------------------------------------------------- */
+/* --- query.c --- */
 const struct object *program_object(const struct program *program, uint32_t code);
 const struct section *program_section(const struct program *program, uint32_t code);
 /* The code index of a section, or NO_INDEX. */

@@ -70,8 +70,7 @@ struct report {
 
 struct report report_new(struct arena *session);
 
-/* --- report_gather.c
- * ---------------------------------------------------------------------- */
+/* --- report_gather.c --- */
 
 struct sizes sizes_of(const struct objects *objects);
 
@@ -93,8 +92,7 @@ void report_totals(const struct report *report, struct sizes *before,
 const struct report_helper *report_helpers_sorted(struct arena *session,
                                                   const struct report *report);
 
-/* --- report.c, report_json.c
- * -------------------------------------------------------------- */
+/* --- report.c, report_json.c --- */
 
 struct bytes report_text(struct arena *session, const struct report *report);
 struct bytes report_json(struct arena *session, const struct report *report);

@@ -109,7 +109,7 @@ uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_
 /* The row that holds at a section offset inside the FDE. */
 uint32_t fde_row_at(const struct fde *fde, uint32_t offset);
 
-/* --- writing ---------------------------------------------------------------------------- */
+/* --- writing --- */
 
 /* What becomes of one FDE. */
 struct fde_edit {

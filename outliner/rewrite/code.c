@@ -146,8 +146,7 @@ bool code_write(struct rewrite *rewrite, uint32_t code, struct error *err)
     return true;
 }
 
-/* --- helpers
- * ------------------------------------------------------------------------------ */
+/* --- helpers --- */
 
 static void write_body(struct rewrite *rewrite, uint32_t helper, struct buffer *data,
                        struct reloc *relocs, uint32_t *count)

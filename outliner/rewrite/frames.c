@@ -33,8 +33,7 @@ static void change(struct changes *changes, uint32_t offset, uint32_t row)
     array_push(changes->arena, changes, item);
 }
 
-/* --- edited functions
- * --------------------------------------------------------------------- */
+/* --- edited functions --- */
 
 struct frame_editor {
     struct arena *arena;
@@ -167,8 +166,7 @@ bool frames_edit(const struct frame_job *job, struct frame_edits *out,
     return true;
 }
 
-/* --- helpers
- * ------------------------------------------------------------------------------ */
+/* --- helpers --- */
 
 struct ranger {
     struct arena *arena;

@@ -55,8 +55,7 @@ static void move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t sectio
         wrapping_add(old->addend, moved - tracked);
 }
 
-/* --- jump tables
- * -------------------------------------------------------------------------- */
+/* --- jump tables --- */
 
 static uint32_t table_code(const struct program *program,
                            const struct jump_table *table)

@@ -15,8 +15,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* --- unwind tables
- * ------------------------------------------------------------------------ */
+/* --- unwind tables --- */
 
 /* Records keep their order and their relocations, so these correspond by index. */
 static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t section,
@@ -75,8 +74,7 @@ static void build_frames(struct rewrite *rewrite)
     }
 }
 
-/* --- objects
- * ------------------------------------------------------------------------------ */
+/* --- objects --- */
 
 static bool write_code(struct rewrite *rewrite, struct error *err)
 {
@@ -173,8 +171,7 @@ static bool finish(struct rewrite *rewrite, struct objects *out, struct error *e
     return true;
 }
 
-/* --- the whole
- * ---------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
                         struct objects *out, struct error *err)

@@ -75,8 +75,7 @@ uint32_t offsets_end(const struct offsets *offsets, uint32_t old);
 /* The piece around `old`, or NULL when nothing moved. */
 const struct piece *offsets_piece(const struct offsets *offsets, uint32_t old);
 
-/* --- layout.c
- * ----------------------------------------------------------------------------- */
+/* --- layout.c --- */
 struct layout {
     struct edit_list edits; /* of this section; none: it keeps every byte */
     struct offsets offsets;
@@ -90,8 +89,7 @@ MO_MUST_CHECK bool layouts_make(struct arena *arena, const struct program *progr
 /* The instruction has a PC-relative field that no relocation fills. */
 bool insn_is_resolved(const struct program *program, uint32_t insn);
 
-/* --- helpers.c
- * -------------------------------------------------------------------- */
+/* --- helpers.c --- */
 
 /* A field of a helper that a relocation must fill. */
 struct helper_ref {
@@ -144,8 +142,7 @@ MO_MUST_CHECK bool placement_make(struct arena *arena, const struct program *pro
                                   const struct edit_list *extra, struct placement *out,
                                   struct error *err);
 
-/* --- symbols.c, imports.c
- * ------------------------------------------------- */
+/* --- symbols.c, imports.c --- */
 
 struct symbol_list {
     struct symbol *items;
@@ -208,8 +205,7 @@ uint32_t symbols_add(struct rewrite *rewrite, uint32_t draft,
 struct reloc symbols_import(struct rewrite *rewrite, const struct helper_body *body,
                             const struct helper_ref *ref);
 
-/* --- the other rooms
- * ---------------------------------------------------------------------- */
+/* --- the other rooms --- */
 
 /* references.c: relocations' addends and tables' bytes. */
 MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);

@@ -110,8 +110,7 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
     return row_with_rule(arena, program->rows, row, &rule);
 }
 
-/* --- helpers
- * ------------------------------------------------------------------------------ */
+/* --- helpers --- */
 
 static bool same_rule(const struct rule *a, const struct rule *b)
 {

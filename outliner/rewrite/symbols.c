@@ -32,8 +32,7 @@ const struct reloc *rewrite_relocs(const struct rewrite *rewrite, uint32_t objec
                                   : draft->old->sections[section].relocs;
 }
 
-/* --- old symbols
- * -------------------------------------------------------------------------- */
+/* --- old symbols --- */
 
 /* A mapping symbol marks a kind of contents, not a place: one in the middle of a
  * payload is as good at its start. */
@@ -80,8 +79,7 @@ static void copy_symbols(struct rewrite *rewrite, struct draft *draft)
     }
 }
 
-/* --- new symbols
- * -------------------------------------------------------------------------- */
+/* --- new symbols --- */
 
 uint32_t symbols_add(struct rewrite *rewrite, uint32_t draft,
                      const struct symbol *symbol)
@@ -179,8 +177,7 @@ uint32_t symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helpe
     return rewrite->site_symbols[helper];
 }
 
-/* --- drafts
- * ------------------------------------------------------------------------------- */
+/* --- drafts --- */
 
 static uint32_t *no_indices(struct arena *arena, uint32_t count)
 {

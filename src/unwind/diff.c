@@ -97,8 +97,7 @@ void sink_advance(struct sink *sink, uint64_t units)
     }
 }
 
-/* --- the CFA
- * -------------------------------------------------------------------------- */
+/* --- the CFA --- */
 
 static bool bytes_equal(struct bytes a, struct bytes b)
 {
@@ -145,8 +144,7 @@ static void sink_cfa(struct sink *sink, const struct terms *terms,
         sink_uleb(sink, plain);
 }
 
-/* --- rules
- * ---------------------------------------------------------------------------- */
+/* --- rules --- */
 
 static bool same_rule(const struct rule *a, const struct rule *b)
 {

@@ -67,7 +67,7 @@ static uint64_t symbol_address(const struct object *object, const uint64_t *addr
     return addresses[symbol->section] + symbol->value;
 }
 
-/* --- making the image ---------------------------------------------------------------
+/* --- making the image ---
  */
 
 static void relocate(struct image *image, const struct object *object,
@@ -139,8 +139,7 @@ static void build_image(struct arena *arena, const struct object *object,
     buffer_fill(&image->bytes, 0, TAIL);
 }
 
-/* --- libdwarf's view of the image
- * ----------------------------------------------------- */
+/* --- libdwarf's view of the image --- */
 
 static int section_info(void *object, Dwarf_Half index, Dwarf_Obj_Access_Section *out,
                         int *error)
@@ -196,8 +195,7 @@ static const Dwarf_Obj_Access_Methods METHODS = {
     .load_section = load_section,
 };
 
-/* --- comparing
- * ------------------------------------------------------------------------ */
+/* --- comparing --- */
 
 /* The entry whose record lies at an offset of the image, or NULL. */
 static struct entry *entry_at(const struct image *image, uint64_t offset)

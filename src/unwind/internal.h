@@ -13,8 +13,7 @@
  */
 #define CFA_UNDEFINED NO_INDEX
 
-/* --- dwarf constants (DWARF 5 section 7.24; LSB core 10.5; GNU and Arm extensions)
- * ---- */
+/* --- dwarf constants (DWARF 5 section 7.24; LSB core 10.5; GNU and Arm extensions) --- */
 
 enum {
     CFA_NOP = 0x00,
@@ -70,14 +69,12 @@ uint32_t pointer_size(uint8_t encoding);
 /* Bytes of the augmentation data of an FDE: the LSDA pointer or nothing. */
 uint32_t lsda_size(const struct cie *cie);
 
-/* --- rows.c
- * --------------------------------------------------------------------------- */
+/* --- rows.c --- */
 
 /* row_at_entry() as a value. */
 struct row entry_row(uint16_t machine);
 
-/* --- walk.c
- * --------------------------------------------------------------------------- */
+/* --- walk.c --- */
 
 /* One CIE or FDE as it lies in its section. All offsets are section offsets. */
 struct record {
@@ -118,14 +115,12 @@ struct target_place {
 struct target_place fde_target(const struct object *object, const struct walk *walk,
                                const struct record *record);
 
-/* --- read.c
- * --------------------------------------------------------------------------- */
+/* --- read.c --- */
 
 /* The order of frames.fdes: code section, start, section, offset. */
 int fde_compare(const void *left, const void *right);
 
-/* --- image.c
- * -------------------------------------------------------------------------- */
+/* --- image.c --- */
 
 /* One record that is given to libdwarf, and what comes back. */
 struct entry {
@@ -141,8 +136,7 @@ struct entry {
 void image_read(struct arena *arena, const struct object *object, struct entry *entries,
                 uint32_t count);
 
-/* --- machine.c
- * ------------------------------------------------------------------------ */
+/* --- machine.c --- */
 
 /* The row after the instructions of a CIE. */
 enum refusal machine_run_cie(struct row_table *rows, uint16_t machine, struct cie *cie,
@@ -153,8 +147,7 @@ enum refusal machine_run_fde(struct arena *arena, struct row_table *rows,
                              uint16_t machine, const struct cie *cie,
                              struct bytes program, struct fde *fde);
 
-/* --- program.c
- * ------------------------------------------------------------------------ */
+/* --- program.c --- */
 
 struct terms { /* in which terms a program is written: its CIE */
     const struct row *initial;
@@ -168,8 +161,7 @@ uint64_t program_write(struct buffer *out, const struct terms *terms,
                        const struct row_table *rows, const struct row_change *changes,
                        uint32_t count, uint32_t start);
 
-/* --- diff.c
- * --------------------------------------------------------------------------- */
+/* --- diff.c --- */
 
 /* Where instructions go: into a buffer, or only into a count. */
 struct sink {
@@ -185,8 +177,7 @@ void sink_advance(struct sink *sink, uint64_t units);
 void sink_difference(struct sink *sink, const struct terms *terms,
                      const struct row *from, const struct row *to, uint64_t limit);
 
-/* --- write.c
- * -------------------------------------------------------------------------- */
+/* --- write.c --- */
 
 /* Bytes before the instructions of an FDE. */
 uint32_t fde_header_size(const struct cie *cie);

@@ -70,8 +70,7 @@ struct machine {
     uint64_t location; /* bytes from the start of the FDE's code */
 };
 
-/* --- decoding
- * ------------------------------------------------------------------------- */
+/* --- decoding --- */
 
 static uint64_t read_operand(struct cursor *cursor, uint8_t form, struct bytes *block)
 {
@@ -107,8 +106,7 @@ static struct operation read_operation(struct cursor *cursor)
     return operation;
 }
 
-/* --- applying
- * ------------------------------------------------------------------------- */
+/* --- applying --- */
 
 /* Puts the rule in its place among the sorted rules; RULE_UNSPECIFIED removes it. */
 static bool set_rule(struct machine *machine, struct rule rule)
@@ -294,8 +292,7 @@ static bool is_advance(uint8_t opcode)
            opcode == CFA_ADVANCE_LOC2 || opcode == CFA_ADVANCE_LOC4;
 }
 
-/* --- running
- * -------------------------------------------------------------------------- */
+/* --- running --- */
 
 /* Not an initializer: that would clear all the room for rules, for every FDE. */
 static void start(struct machine *machine, struct row_table *rows, uint16_t kind,

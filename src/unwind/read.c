@@ -15,8 +15,7 @@ struct reader {
     uint32_t entry_count, cie_count, fde_count;
 };
 
-/* --- gathering
- * ------------------------------------------------------------------------ */
+/* --- gathering --- */
 
 static bool walk_all(struct reader *reader, struct error *err)
 {
@@ -54,8 +53,7 @@ static struct entry *gather_entries(struct reader *reader)
     return entries;
 }
 
-/* --- making values
- * -------------------------------------------------------------------- */
+/* --- making values --- */
 
 /* Index of the relocation of the LSDA pointer, or NO_INDEX. */
 static uint32_t lsda_reloc(const struct section *section, const struct record *record)
@@ -141,8 +139,7 @@ static void make_fde(struct reader *reader, struct row_table *rows,
                                        entry->program, fde);
 }
 
-/* --- order
- * ---------------------------------------------------------------------------- */
+/* --- order --- */
 
 static int compare_u32(uint32_t a, uint32_t b)
 {
@@ -224,8 +221,7 @@ bool frames_read(struct arena *arena, const struct object *object,
     return true;
 }
 
-/* --- asking
- * --------------------------------------------------------------------------- */
+/* --- asking --- */
 
 /* A place inside the code; an FDE of unknown length counts where it starts. */
 static bool fde_touches(const struct fde *fde, uint64_t start, uint64_t end)

@@ -320,7 +320,7 @@ bool walk_section(struct arena *arena, const struct object *object, uint32_t sec
     return true;
 }
 
-/* --- where an FDE points to ---------------------------------------------------------
+/* --- where an FDE points to ---
  */
 
 bool reloc_fits(uint16_t machine, uint32_t type, uint32_t size, bool relative)

@@ -50,8 +50,7 @@ uint32_t frame_count(const struct section *section)
     return count;
 }
 
-/* --- an old section
- * ------------------------------------------------------------------- */
+/* --- an old section --- */
 
 struct writer {
     struct arena *arena;
@@ -206,8 +205,7 @@ void frames_rewrite(struct arena *arena, const struct object *object, uint32_t s
     out->reloc_count = writer.relocs.count;
 }
 
-/* --- a new section
- * -------------------------------------------------------------------- */
+/* --- a new section --- */
 
 static uint32_t build_cie(struct buffer *bytes, uint16_t machine,
                           const struct frame_range *range)

@@ -33,8 +33,7 @@ static uint64_t vectors(uint32_t first, uint32_t count)
     return set;
 }
 
-/* --- reserved encodings
- * ----------------------------------------------------------------- */
+/* --- reserved encodings --- */
 
 /* The bitmask immediate N:immr:imms exists (Arm ARM, DecodeBitMasks()). */
 static bool bitmask_exists(uint32_t word)
@@ -139,8 +138,7 @@ bool aarch64_allocated(const struct form *form, uint32_t word)
     }
 }
 
-/* --- memory
- * ----------------------------------------------------------------------------- */
+/* --- memory --- */
 
 uint32_t aarch64_access_scale(uint32_t word, bool pair)
 {
@@ -258,8 +256,7 @@ static void decode_memory(const struct form *form, uint32_t word, struct insn *o
         out->sp_value = bytes;
 }
 
-/* --- the other kinds
- * -------------------------------------------------------------------- */
+/* --- the other kinds --- */
 
 static void decode_pc_relative(const struct form *form, uint32_t word, struct insn *out)
 {
@@ -420,8 +417,7 @@ static bool decode_barrier(uint32_t word, struct insn *out)
     }
 }
 
-/* --- registers and flags
- * ---------------------------------------------------------------- */
+/* --- registers and flags --- */
 
 /* Flags that a condition needs, by bits 1-3 of it: EQ CS MI VS HI GE GT AL. */
 static uint8_t condition_flags(uint32_t condition)

@@ -60,8 +60,7 @@ static const struct form *form_of(const uint8_t *bytes, uint8_t length, uint32_t
     return form && aarch64_allocated(form, *word) ? form : NULL;
 }
 
-/* --- PC-relative fields
- * ----------------------------------------------------------------- */
+/* --- PC-relative fields --- */
 
 struct pc_field {
     uint32_t mask;
@@ -156,8 +155,7 @@ uint32_t aarch64_call_reloc_to_jump(uint32_t type)
     return type == R_AARCH64_CALL26 ? R_AARCH64_JUMP26 : type;
 }
 
-/* --- SP operands
- * ------------------------------------------------------------------------ */
+/* --- SP operands --- */
 
 /* [sp, #imm12 * size] with this displacement. */
 static bool put_scaled(uint32_t word, int64_t bytes, uint32_t *out)
@@ -226,8 +224,7 @@ bool aarch64_shift_sp(const uint8_t *bytes, uint8_t length, int32_t delta,
     return true;
 }
 
-/* --- emission
- * --------------------------------------------------------------------------- */
+/* --- emission --- */
 
 void aarch64_emit_call(struct code_bytes *out)
 {

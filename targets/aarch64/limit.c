@@ -79,8 +79,7 @@ static void raise_limit(struct walk *walk, uint64_t limit)
         walk->limit = limit;
 }
 
-/* --- stack slots
- * ------------------------------------------------------------------------ */
+/* --- stack slots --- */
 
 static bool is_wide_access(uint32_t word)
 {
@@ -111,8 +110,7 @@ static enum step step_slot(uint32_t word, const struct insn *insn, struct home *
     return may_write_slot(word, insn, *home) ? STEP_LOST : STEP_ON;
 }
 
-/* --- definitions
- * ------------------------------------------------------------------------ */
+/* --- definitions --- */
 
 /* mov and its likes: add and sub of nothing (clang -O0). */
 static bool is_copy(uint32_t word, uint32_t *source, bool *wide)
@@ -206,8 +204,7 @@ static enum step step_register(struct walk *walk, uint32_t at, enum phase phase,
     return STEP_DONE;
 }
 
-/* --- compares
- * --------------------------------------------------------------------------- */
+/* --- compares --- */
 
 static bool is_call(const struct insn *insn)
 {
@@ -320,8 +317,7 @@ static bool edge_limit(struct walk *walk, struct edge edge, struct home home,
     return true;
 }
 
-/* --- the walk
- * --------------------------------------------------------------------------- */
+/* --- the walk --- */
 
 static bool follow_edge(struct walk *walk, struct edge edge, struct place_in_time to)
 {

@@ -41,8 +41,7 @@ struct shape {
     uint32_t section, offset; /* of entry 0 */
 };
 
-/* --- the address of the table
- * ----------------------------------------------------------- */
+/* --- the address of the table --- */
 
 /* What the relocation of this type in an instruction refers to. */
 static bool relocated(const struct trace *trace, uint32_t insn, uint32_t type,
@@ -143,8 +142,7 @@ static bool register_address(struct trace *trace, uint32_t insn, uint32_t reg,
     return true;
 }
 
-/* --- the shape of the code
- * -------------------------------------------------------------- */
+/* --- the shape of the code --- */
 
 /* The load of the entry: [xT, wI, uxtw #s], [xT, xI, lsl #s]. */
 static bool match_load(struct trace *trace, uint32_t insn, struct shape *out)
@@ -228,8 +226,7 @@ static bool match_shape(struct trace *trace, uint32_t branch, struct shape *out)
     return false;
 }
 
-/* --- the table
- * -------------------------------------------------------------------------- */
+/* --- the table --- */
 
 /* The first place in the section behind `offset` that a symbol or a relocation of this
  * object names, or the section's end. */

@@ -159,8 +159,7 @@ static bool is_rejected(const ZydisDecodedInstruction *insn)
     return x86_64_is_rip_memory(insn) && insn->address_width != 64;
 }
 
-/* --- registers
- * -------------------------------------------------------------------------- */
+/* --- registers --- */
 
 static bool is_general(ZydisRegister reg)
 {
@@ -302,8 +301,7 @@ static void add_operands(struct insn *out, const ZydisDecodedInstruction *insn,
     }
 }
 
-/* --- flags
- * ------------------------------------------------------------------------------ */
+/* --- flags --- */
 
 static uint8_t flags_of(ZydisAccessedFlagsMask mask)
 {
@@ -327,8 +325,7 @@ static void add_flags(struct insn *out, const ZydisDecodedInstruction *insn)
         flags_of(flags->modified | flags->set_0 | flags->set_1 | flags->undefined);
 }
 
-/* --- what the operand list does not say
- * ------------------------------------------------- */
+/* --- what the operand list does not say --- */
 
 /* Shifts and rotates leave the flags alone when the count, taken modulo 32 (64 with
  * REX.W), is 0. The count is the last visible operand: %cl, 1 or an immediate. */
@@ -450,8 +447,7 @@ static void apply_rule(struct insn *out, const ZydisDecodedInstruction *insn)
     }
 }
 
-/* --- control flow
- * ----------------------------------------------------------------------- */
+/* --- control flow --- */
 
 static enum flow flow_of(const ZydisDecodedInstruction *insn)
 {
@@ -497,8 +493,7 @@ static void add_target(struct insn *out, const ZydisDecodedInstruction *insn)
         out->target = (uint32_t)target;
 }
 
-/* --- all together
- * ----------------------------------------------------------------------- */
+/* --- all together --- */
 
 static bool is_nop(const ZydisDecodedInstruction *insn)
 {

@@ -78,8 +78,7 @@ static void append(struct code_bytes *out, uint32_t value, uint8_t size)
     out->length = (uint8_t)(out->length + size);
 }
 
-/* --- PC-relative fields
- * ----------------------------------------------------------------- */
+/* --- PC-relative fields --- */
 
 static bool is_jump_short(const ZydisDecodedInstruction *insn)
 {
@@ -189,8 +188,7 @@ bool x86_64_relocatable(const uint8_t *bytes, uint8_t length, struct code_bytes 
     return true;
 }
 
-/* --- the stack operand
- * ------------------------------------------------------------------ */
+/* --- the stack operand --- */
 
 static bool is_rsp_memory(const ZydisDecodedInstruction *insn)
 {
@@ -292,8 +290,7 @@ bool x86_64_shift_sp(const uint8_t *bytes, uint8_t length, int32_t delta,
     return is_shifted(&before, out, delta);
 }
 
-/* --- calls and jumps
- * -------------------------------------------------------------------- */
+/* --- calls and jumps --- */
 
 /* e8 -> e9, ff /2 -> ff /4. Both keep length and field, so displacements and
  * relocations stay right; all prefixes (bnd, notrack, a padding 67 or REX.W left by a

@@ -126,8 +126,7 @@ static bool defines(const struct reach *reach, const struct insn *insn, uint8_t 
     return defs >> reg & 1;
 }
 
-/* --- reaching definitions
- * --------------------------------------------------------------- */
+/* --- reaching definitions --- */
 
 static void visit(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t *top)
 {
@@ -182,8 +181,7 @@ struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg,
     return defs;
 }
 
-/* --- bounds
- * ----------------------------------------------------------------------------- */
+/* --- bounds --- */
 
 /* The compare with a constant that a conditional jump decides on: values of `reg` below
  * the result go on to `ja`'s fall-through. 0 when it is anything else. */

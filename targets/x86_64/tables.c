@@ -46,8 +46,7 @@ struct shape {
     uint8_t index; /* register whose value counts entries there, or NO_REG */
 };
 
-/* --- from registers to the table
- * -------------------------------------------------------- */
+/* --- from registers to the table --- */
 
 /* The position that the relocated field at `field` (from the instruction's start)
  * means. */
@@ -263,8 +262,7 @@ static bool match_jump(struct reach *reach, uint32_t jump, struct shape *out)
                                           match_relative(reach, def, b, a, out));
 }
 
-/* --- entries
- * ---------------------------------------------------------------------------- */
+/* --- entries --- */
 
 /* The next place behind `at` in its section that a relocation of this object refers to
  * from anywhere, PC-relative fields read with their bias. */

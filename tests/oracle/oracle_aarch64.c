@@ -94,8 +94,7 @@ static uint64_t next_random(struct oracle *oracle)
     return x * 0x2545f4914f6cdd1dull;
 }
 
-/* --- words and kinds
- * -------------------------------------------------------------------- */
+/* --- words and kinds --- */
 
 static void add_word(struct oracle *oracle, uint32_t word, const struct form *form)
 {
@@ -245,8 +244,7 @@ static void add_random(struct oracle *oracle, uint64_t count)
     }
 }
 
-/* --- the emulator
- * ----------------------------------------------------------------------- */
+/* --- the emulator --- */
 
 static void on_memory(uc_engine *uc, uc_mem_type type, uint64_t address, int size,
                       int64_t value, void *user)
@@ -299,8 +297,7 @@ static void run(struct oracle *oracle, const struct state *from, struct result *
     oracle->runs++;
 }
 
-/* --- states
- * ----------------------------------------------------------------------------- */
+/* --- states --- */
 
 static uint64_t random_lane(struct oracle *oracle)
 {
@@ -371,8 +368,7 @@ static struct state other_state(struct oracle *oracle, const struct state *from,
     return state;
 }
 
-/* --- comparisons
- * ------------------------------------------------------------------------ */
+/* --- comparisons --- */
 
 static bool same_register(const struct state *a, const struct state *b, uint32_t reg)
 {

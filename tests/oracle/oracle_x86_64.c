@@ -85,8 +85,7 @@ static bool parse(const uint8_t *bytes, uint64_t size, struct sample *out)
     return true;
 }
 
-/* --- items of a state
- * ------------------------------------------------------------------- */
+/* --- items of a state --- */
 
 static bool item_in(uint32_t item, uint64_t regs, uint8_t flags)
 {
@@ -162,8 +161,7 @@ static void fill_item(struct random *random, uint32_t item, struct state *state)
     }
 }
 
-/* --- states
- * ----------------------------------------------------------------------------- */
+/* --- states --- */
 
 static uint32_t number_of(ZydisRegister reg)
 {
@@ -231,8 +229,7 @@ static void make_state(struct random *random, const struct sample *sample,
     }
 }
 
-/* --- one sample
- * ------------------------------------------------------------------------- */
+/* --- one sample --- */
 
 struct verdict {
     uint32_t ran; /* states that raised no signal */
@@ -316,8 +313,7 @@ static void check_sample(const struct sample *sample, struct verdict *verdict)
         check_state(&random, sample, verdict);
 }
 
-/* --- forms
- * ------------------------------------------------------------------------------ */
+/* --- forms --- */
 
 /* Everything that makes two instructions different in kind. */
 struct form {
@@ -489,8 +485,7 @@ static void scan_random(struct samples *samples, uint64_t count)
     }
 }
 
-/* --- all samples, in children that may crash
- * -------------------------------------------- */
+/* --- all samples, in children that may crash --- */
 
 static void print_sample(const struct sample *sample, const char *text)
 {

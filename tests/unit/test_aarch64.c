@@ -25,8 +25,7 @@ static bool decode(uint32_t word, uint32_t offset, struct insn *out)
     return TARGET->decode(bytes, 4, offset, out);
 }
 
-/* --- decode
- * ----------------------------------------------------------------------------- */
+/* --- decode --- */
 
 struct sets {
     const char *text;
@@ -187,8 +186,7 @@ START_TEST(test_unknown)
 }
 END_TEST
 
-/* --- PC-relative fields
- * ----------------------------------------------------------------- */
+/* --- PC-relative fields --- */
 
 struct reach_case {
     uint32_t word;
@@ -248,8 +246,7 @@ START_TEST(test_no_target)
 }
 END_TEST
 
-/* --- other words made from words
- * -------------------------------------------------------- */
+/* --- other words made from words --- */
 
 struct shift_case {
     uint32_t word;
@@ -391,8 +388,7 @@ START_TEST(test_relocs)
 }
 END_TEST
 
-/* --- a jump table
- * ----------------------------------------------------------------------- */
+/* --- a jump table --- */
 
 enum { WORDS = 16 };
 

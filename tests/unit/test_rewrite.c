@@ -112,8 +112,7 @@ static const struct form_case form_cases[] = {
 };
 enum { FORM_CASES = sizeof form_cases / sizeof *form_cases };
 
-/* --- the bench
- * ---------------------------------------------------------------------------- */
+/* --- the bench --- */
 
 struct bench {
     struct arena *arena;
@@ -248,8 +247,7 @@ static void check_prediction(const struct plan *plan, const struct objects *befo
     ck_assert_int_eq(plan->predicted_hdr, 8 * ((int64_t)old_count - new_count));
 }
 
-/* --- forms
- * -------------------------------------------------------------------------------- */
+/* --- forms --- */
 
 static uint32_t insn_of(const struct program *program, const char *name, uint32_t index)
 {
@@ -344,8 +342,7 @@ START_TEST(form)
 }
 END_TEST
 
-/* --- no-ops everywhere
- * -------------------------------------------------------------------- */
+/* --- no-ops everywhere --- */
 
 static const char shaken_text[] =
     "#include <stdio.h>\n#include <string.h>\n"

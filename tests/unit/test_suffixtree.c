@@ -22,8 +22,7 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)((high * limit) >> 32);
 }
 
-/* --- the search
- * ----------------------------------------------------------------------- */
+/* --- the search --- */
 
 static uint32_t common_length(const uint32_t *values, uint32_t count, uint32_t a,
                               uint32_t b)
@@ -141,8 +140,7 @@ static void check_string(const uint32_t *values, uint32_t count, uint32_t minimu
     arena_free(arena);
 }
 
-/* --- strings
- * -------------------------------------------------------------------------- */
+/* --- strings --- */
 
 START_TEST(short_strings)
 {

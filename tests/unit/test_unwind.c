@@ -46,8 +46,7 @@ static void teardown(void)
     arena_free(arena);
 }
 
-/* --- assembling
- * ----------------------------------------------------------------------- */
+/* --- assembling --- */
 
 /* A CIE of the compilers' kind with these letters; its augmentation data is `data`. */
 static void put_cie(struct buffer *out, const char *letters, struct bytes data)
@@ -125,8 +124,7 @@ static struct fde read_one(const void *program, uint32_t size, uint32_t length)
     return frames.fdes[0];
 }
 
-/* --- reading
- * -------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static const uint8_t PUSH_POP[] = {0x41, 0x0e, 0x10, 0x83, 0x02, 0x50, 0x0e, 0x08};
 
@@ -293,8 +291,7 @@ START_TEST(overlapping_frames_are_refused)
 }
 END_TEST
 
-/* --- writing
- * -------------------------------------------------------------------------- */
+/* --- writing --- */
 
 /* Three FDEs of 16 bytes at 0, 16 and 32; the third has a CIE of its own. */
 static struct frames three_fdes(void)
@@ -388,8 +385,7 @@ START_TEST(a_row_that_comes_back_is_remembered)
 }
 END_TEST
 
-/* --- building
- * ------------------------------------------------------------------------- */
+/* --- building --- */
 
 START_TEST(helpers_get_frames)
 {

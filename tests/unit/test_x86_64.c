@@ -75,8 +75,7 @@ static struct insn decode(const char *hex)
     return insn;
 }
 
-/* --- sets
- * ------------------------------------------------------------------------------- */
+/* --- sets --- */
 
 static const struct {
     const char *hex;
@@ -132,8 +131,7 @@ START_TEST(test_sets)
 }
 END_TEST
 
-/* --- traits
- * ----------------------------------------------------------------------------- */
+/* --- traits --- */
 
 static const struct {
     const char *hex;
@@ -254,8 +252,7 @@ START_TEST(test_targets)
 }
 END_TEST
 
-/* --- encoding
- * --------------------------------------------------------------------------- */
+/* --- encoding --- */
 
 static void check_code(const struct code_bytes *code, const char *hex)
 {
@@ -459,8 +456,7 @@ START_TEST(test_dwarf)
 }
 END_TEST
 
-/* --- every stack operand of a library
- * --------------------------------------------------- */
+/* --- every stack operand of a library --- */
 
 static const int32_t deltas[] = {8, 16, 128, 4096, -8};
 
