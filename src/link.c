@@ -26,8 +26,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HELPER_PREFIX "mo_outlined."
-
 struct link {
     const struct options *options;
     struct arena *session;

@@ -165,8 +165,8 @@ void report_round(struct report *report, uint32_t round, const struct program *p
     for (uint32_t i = 0; i < plan->helper_count; i++) {
         const struct helper *helper = &plan->helpers[i];
         struct report_helper line = {
-            .name =
-                arena_format(report->session, "mo_outlined.%016" PRIx64, helper->hash),
+            .name = arena_format(report->session, HELPER_PREFIX "%016" PRIx64,
+                                 helper->hash),
             .round = round,
             .size = helper->body_size,
             .sites = helper->site_count,

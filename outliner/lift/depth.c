@@ -181,16 +181,6 @@ static void flow_on(struct walker *walker, uint32_t number, const struct state *
     }
 }
 
-static bool has_frame_register(const struct program *program,
-                               const struct function *function)
-{
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        if (program->insns[function->first_insn + i].traits & INSN_FRAME_SET)
-            return true;
-    }
-    return false;
-}
-
 /* The state at a function's entry. A cold part is entered with the frame of the
  * function that it continues: the row at its start says how deep. */
 static struct state entry_state(const struct program *program,
@@ -219,8 +209,7 @@ static struct state entry_state(const struct program *program,
 /* Helpers that were taken from ends of functions go on to others, as deep as this. */
 enum { TAIL_LEVELS = 8 };
 
-/* Some instruction of these has one of the traits; or one jumps to helpers that have
- * them, which were part of it in an earlier round. */
+/* Some instruction of the function has one of the traits. */
 static bool has_traits(const struct program *program, uint32_t number, uint32_t traits)
 {
     const struct function *function = &program->functions[number];
@@ -231,6 +220,7 @@ static bool has_traits(const struct program *program, uint32_t number, uint32_t 
     return false;
 }
 
+/* Or it jumps to helpers that have them, which were part of it in an earlier round. */
 static bool jumps_to_traits(const struct program *program, uint32_t number,
                             uint32_t traits)
 {
@@ -325,7 +315,7 @@ void lift_depth(struct lift *lift)
         for (uint32_t b = 0; b < function->block_count; b++)
             walker.states[b] = (struct state){0};
         walker.function = f;
-        walker.sets_frame = has_frame_register(program, function);
+        walker.sets_frame = has_traits(program, f, INSN_FRAME_SET);
         walk(&walker);
     }
     arena_free(stage);

@@ -43,19 +43,19 @@ static bool starts_with(const char *text, const char *prefix)
 
 /* LLVM's outliner makes functions with conventions of their own, and so do we; the cold
  * part of a function continues it. */
-static bool private_name(const char *name)
+bool name_is_private(const char *name)
 {
     if (starts_with(name, "OUTLINED_FUNCTION_"))
         return true;
     const char *dot = strchr(name, '.'); /* most names have none */
-    return dot && (starts_with(name, "mo_outlined.") || strstr(dot, ".cold") ||
+    return dot && (starts_with(name, HELPER_PREFIX) || strstr(dot, ".cold") ||
                    strstr(dot, ".__part."));
 }
 
 bool function_is_private(const struct program *program, uint32_t function)
 {
     return program->code[program->functions[function].code].helpers ||
-           private_name(program_function_name(program, function));
+           name_is_private(program_function_name(program, function));
 }
 
 static enum callee callee_at(const struct program *program, uint32_t code,
@@ -95,7 +95,7 @@ static enum callee callee_of(const struct program *program, uint32_t number,
         return callee_at(
             program, program_code_of(program, program->code[code].object, to.section),
             to.offset, function);
-    bool plain = to.addend == 0 && !private_name(object->symbols[to.symbol].name);
+    bool plain = to.addend == 0 && !name_is_private(object->symbols[to.symbol].name);
     return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
 }
 

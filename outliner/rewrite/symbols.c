@@ -118,7 +118,7 @@ static void collect_names(struct rewrite *rewrite)
         const struct object *object = rewrite->program->objects->items[o];
         for (uint32_t i = 1; i < object->symbol_count; i++) {
             const char *name = object->symbols[i].name;
-            bool ours = strncmp(name, "mo_outlined.", 12) == 0 ||
+            bool ours = strncmp(name, HELPER_PREFIX, strlen(HELPER_PREFIX)) == 0 ||
                         (set_length && strncmp(name, set, set_length) == 0);
             if (ours)
                 table_intern_string(rewrite->names, name);
@@ -132,9 +132,9 @@ static struct symbol helper_symbol(struct rewrite *rewrite, uint32_t helper)
     bool alone = rewrite->drafts[rewrite->home].old == NULL;
     uint64_t hash = rewrite->plan->helpers[helper].hash;
     const char *name =
-        alone ? arena_format(rewrite->arena, "mo_outlined.%016" PRIx64 ".%s", hash,
+        alone ? arena_format(rewrite->arena, HELPER_PREFIX "%016" PRIx64 ".%s", hash,
                              rewrite->options->set_name)
-              : arena_format(rewrite->arena, "mo_outlined.%016" PRIx64, hash);
+              : arena_format(rewrite->arena, HELPER_PREFIX "%016" PRIx64, hash);
     return (struct symbol){.name = symbols_name(rewrite, name),
                            .value = body->start,
                            .size = body->data.size,

@@ -4,7 +4,6 @@
 #include "target.h"
 
 #include <elf.h>
-#include <string.h>
 
 enum { COPIES = 8, STACK = 31 };
 
@@ -107,7 +106,6 @@ static enum fate fate_in(const struct trace *trace, uint32_t at, uint32_t reg)
  * a function may do to registers and stack slots whatever that part did. */
 bool trace_calls_outlined(const struct trace *trace, uint32_t insn)
 {
-    static const char *const prefixes[] = {"OUTLINED_FUNCTION_", "mo_outlined."};
     if (trace->program->insns[insn].flow != FLOW_CALL)
         return false;
     const uint32_t callee = insn_callee(trace->program, insn);
@@ -118,11 +116,7 @@ bool trace_calls_outlined(const struct trace *trace, uint32_t insn)
         return true; /* to no function's entry */
     const struct reloc *reloc = &trace->section->relocs[first];
     const struct symbol *symbol = &trace->object->symbols[reloc->symbol];
-    for (uint32_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (strncmp(symbol->name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    }
-    return symbol->type == STT_SECTION;
+    return symbol->type == STT_SECTION || name_is_private(symbol->name);
 }
 
 bool trace_survives_call(const struct trace *trace, uint32_t insn, uint32_t reg)
