@@ -167,10 +167,13 @@ int fde_compare(const void *left, const void *right)
     return order ? order : compare_u32(a->offset, b->offset);
 }
 
-/* FDEs that overlap contradict each other, and searching by place relies on there being
- * none: refused. */
-static void refuse_overlaps(struct fde *fdes, uint32_t count)
+/* FDEs that overlap contradict each other: refused. Searching by place relies on ends
+ * that rise with the starts, so an inner one is taken to reach as far as the outer. An
+ * empty one inside another stops being empty by that: returns whether the order may have
+ * changed. */
+static bool refuse_overlaps(struct fde *fdes, uint32_t count)
 {
+    bool any = false;
     uint32_t reaching = 0; /* the one that reaches farthest in the current section */
     for (uint32_t i = 1; i < count && fdes[i].code_section != NO_INDEX; i++) {
         struct fde *before = &fdes[reaching];
@@ -179,10 +182,14 @@ static void refuse_overlaps(struct fde *fdes, uint32_t count)
         if (same && fdes[i].start < end) {
             before->refusal = fdes[i].refusal = REFUSAL_BAD_FRAME;
             before->change_count = fdes[i].change_count = 0;
+            if (fdes[i].start + (uint64_t)fdes[i].length < end)
+                fdes[i].length = (uint32_t)(end - fdes[i].start);
+            any = true;
         }
         if (!same || (uint64_t)fdes[i].start + fdes[i].length >= end)
             reaching = i;
     }
+    return any;
 }
 
 bool frames_read(struct arena *arena, const struct object *object,
@@ -216,7 +223,8 @@ bool frames_read(struct arena *arena, const struct object *object,
     }
     assert(entry_at == reader.entry_count && fde_count == reader.fde_count);
     qsort(fdes, fde_count, sizeof *fdes, fde_compare);
-    refuse_overlaps(fdes, fde_count);
+    if (refuse_overlaps(fdes, fde_count))
+        qsort(fdes, fde_count, sizeof *fdes, fde_compare);
     *out = (struct frames){cies, cie_count, fdes, fde_count};
     return true;
 }
