@@ -23,6 +23,10 @@ enum rule_kind {
     RULE_VAL_EXPRESSION,
 };
 
+/* Every offset that is a multiple of this many bytes can be stated under every CIE that
+ * is understood: data alignment factors divide it. */
+enum { ROW_FACTOR = 8 };
+
 struct rule {
     uint32_t column; /* DWARF register number */
     uint32_t kind;   /* enum rule_kind */

@@ -26,11 +26,12 @@ static bool keeps_value(const struct rule *rule)
 }
 
 /* The payload has saved the register in the frame. The helper's own rows say so, too:
- * its slot is as far from the helper's frame at every site. */
+ * its slot is as far from the helper's frame at every site, and can be stated there. */
 static bool is_slot(const struct target *target, const struct row *before,
                     const struct rule *rule)
 {
     return rule->kind == RULE_OFFSET && rule->column != target->dwarf_return_column &&
+           wrapping_add(before->cfa_offset, rule->value) % ROW_FACTOR == 0 &&
            !same_rule(row_rule(before, rule->column), rule);
 }
 

@@ -5,7 +5,7 @@
  * While a site keeps the link register elsewhere, the caller's row says where. On the
  * stack it lies at SP itself; that is a plain offset from the CFA if the CFA is told by
  * SP, and else an expression, since the row alone does not say how far SP is from the
- * CFA.
+ * CFA (and an offset that is no multiple of ROW_FACTOR cannot be stated).
  *
  * Inside a called helper the frame is the helper's own: its CFA is the value that SP
  * had at the call. The payload may move SP and save registers; a save lies at a fixed
@@ -77,19 +77,17 @@ static uint32_t row_on_stack(struct arena *arena, const struct program *program,
     uint32_t column = target->dwarf_return_column;
     struct row copy = *row_get(program->rows, row);
     bool stated = link_holds_return(target, &copy);
-    if (!told_by_stack(target, &copy)) {
-        if (!stated)
-            return row;
-        struct rule rule =
-            rule_at_register(arena, column, target->dwarf_stack_column, 0);
-        return row_with_rule(arena, program->rows, row, &rule);
-    }
-    copy.cfa_offset += target->save_stack_shift;
+    bool told = told_by_stack(target, &copy);
+    if (told)
+        copy.cfa_offset += target->save_stack_shift;
+    uint32_t moved = row_intern(program->rows, &copy);
     if (!stated)
-        return row_intern(program->rows, &copy);
-    struct rule rule = {
-        .column = column, .kind = RULE_OFFSET, .value = -copy.cfa_offset};
-    return row_with_rule(arena, program->rows, row_intern(program->rows, &copy), &rule);
+        return moved;
+    struct rule rule = rule_at_register(arena, column, target->dwarf_stack_column, 0);
+    if (told && copy.cfa_offset % ROW_FACTOR == 0)
+        rule = (struct rule){
+            .column = column, .kind = RULE_OFFSET, .value = -copy.cfa_offset};
+    return row_with_rule(arena, program->rows, moved, &rule);
 }
 
 uint32_t row_while_saved(struct arena *arena, const struct program *program,

@@ -9,6 +9,7 @@
  */
 #include "outliner/verify/verify.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,23 +57,41 @@ bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section
 }
 
 /* Takes `at` forward, instruction by instruction, to the one that the field lies in.
- * The bias of a field that lies in none (data in code) is 0. */
-static uint8_t bias_at(const struct verify *verify, struct spot *at, uint64_t field)
+ * Returns false when it lies in none: the section does not decode up to there. */
+static bool find_bias(const struct verify *verify, struct spot *at, uint64_t field,
+                      uint8_t *bias)
 {
     struct view view;
     while (view_at(verify, &verify->before, *at, &view)) {
-        if (field < (uint64_t)at->offset + view.insn.length)
-            return verify->target->reloc_bias(&view.insn, field);
+        if (field < (uint64_t)at->offset + view.insn.length) {
+            *bias = verify->target->reloc_bias(&view.insn, field);
+            return true;
+        }
         at->offset += view.insn.length;
     }
-    return 0;
+    return false;
+}
+
+/* What a field of undecoded code counts from is unknown, except that one with a symbol
+ * of its own and the usual addend of x86-64 means the symbol itself: nothing else that
+ * leads into changed code is left unfrozen. */
+static uint8_t usual_bias(const struct verify *verify, uint32_t object,
+                          const struct reloc *reloc)
+{
+    enum { FIELD = 4 }; /* bytes */
+    const struct symbol *symbol =
+        &verify->before.objects->items[object]->symbols[reloc->symbol];
+    bool biased = verify->target->code_align == 1;
+    return biased && symbol->type != STT_SECTION && reloc->addend == -FIELD ? FIELD : 0;
 }
 
 static uint8_t bias_of(const struct verify *verify, struct spot *at,
                        const struct reloc *reloc)
 {
-    bool relative = is_relative(verify, reloc);
-    return relative ? bias_at(verify, at, reloc->offset) : 0;
+    uint8_t bias = 0;
+    if (is_relative(verify, reloc) && !find_bias(verify, at, reloc->offset, &bias))
+        bias = usual_bias(verify, at->object, reloc);
+    return bias;
 }
 
 static bool reloc_agrees(struct verify *verify, struct spot old, struct spot new,

@@ -118,7 +118,8 @@ static struct bytes address_at(const struct verify *verify, uint32_t dwarf_regis
 
 /* A register keeps the link register: that is all there is to say. On the stack it lies
  * at SP, below everything: the CFA is further away from SP, and the return address lies
- * that far below the CFA, or, where SP does not tell the CFA, at SP. */
+ * that far below the CFA, or, where SP does not tell the CFA or at a distance that no
+ * factor divides, at SP. */
 bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
                   struct keeping keeping)
 {
@@ -133,7 +134,7 @@ bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
     if (keeping.save == SAVE_REGISTER) {
         rule.kind = RULE_REGISTER;
         rule.value = verify->target->dwarf_of_register(keeping.scratch);
-    } else if (shift) {
+    } else if (shift && (row->cfa_offset + shift) % ROW_FACTOR == 0) {
         rule.kind = RULE_OFFSET;
         rule.value = -(row->cfa_offset + shift);
     } else {

@@ -127,7 +127,7 @@ struct cie helper_cie(struct row_table *rows, uint16_t machine)
     bool arm = machine == EM_AARCH64;
     return (struct cie){.section = NO_INDEX,
                         .code_align = arm ? 4 : 1,
-                        .data_align = -8,
+                        .data_align = -ROW_FACTOR,
                         .return_column = arm ? 30 : 16,
                         .augmented = true,
                         .fde_encoding = PE_PCREL | PE_SDATA4,

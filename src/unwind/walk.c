@@ -144,9 +144,9 @@ static bool read_cie_fields(struct cursor *cursor, uint8_t version, const char *
             !read_augmentation(letters + 1, &data, cie, personality))
             return false;
     }
-    /* libdwarf keeps the factors in one byte each; nobody needs more. */
+    /* libdwarf keeps the code's factor in one byte; nobody needs more. */
     return cursor_ok(cursor) && cie->code_align >= 1 && cie->code_align <= 255 &&
-           cie->data_align && cie->data_align >= -128 && cie->data_align <= 127 &&
+           cie->data_align && ROW_FACTOR % cie->data_align == 0 &&
            column < RETURN_COLUMN_LIMIT && fde_encoding_known(cie->fde_encoding) &&
            (cie->lsda_encoding == PE_OMIT || lsda_size(cie));
 }
