@@ -73,6 +73,9 @@ static void close_record(struct buffer *bytes, uint32_t at)
     store_le(bytes->at + at, 4, bytes->size - at - 4);
 }
 
+/* No compiler aligns .eh_frame by more; who asks for gigabytes does not get them. */
+enum { MOST_ALIGN = 64 }; /* bytes */
+
 /* Extends the record until the section's size is a multiple of `align`. */
 static void pad_record(struct buffer *bytes, uint32_t at, uint64_t align)
 {
@@ -198,7 +201,8 @@ void frames_rewrite(struct arena *arena, const struct object *object, uint32_t s
         if (writer.kept[i])
             write_record(&writer, i);
     if (writer.bytes.size && walk.end == old->data.size)
-        pad_record(&writer.bytes, writer.last, old->align);
+        pad_record(&writer.bytes, writer.last,
+                   old->align < MOST_ALIGN ? old->align : MOST_ALIGN);
     buffer_put(&writer.bytes, old->data.at + walk.end, old->data.size - walk.end);
     out->data = buffer_bytes(&writer.bytes);
     out->relocs = writer.relocs.items;

@@ -8,6 +8,8 @@
 # taken up again the next time; inputs that crash are left in BUILD-DIRECTORY/crash-*.
 # An input that ends in an internal error (nothing is written) is a bug of ours, but no danger:
 # it counts as a crash only with MO_FUZZ_STRICT=1. FUZZ_SEED=0 makes every run another one.
+# With the fixed seed a run ends after a number of inputs that takes a minute on a quiet
+# machine, so that a faster one does not see other inputs; FUZZ_RUNS=-1 lifts that.
 # FUZZ_FLAGS are added to the compiler's, for instance -fno-sanitize=pointer-overflow to look
 # behind something that is known. Exit status 77 without clang.
 set -eu
@@ -107,6 +109,15 @@ seed() {
     done
 }
 
+runs_of() {
+    case $1 in
+    object) echo 600000 ;;
+    unwind) echo 1200000 ;;
+    lsda) echo 1800000 ;;
+    *) echo 30000 ;;
+    esac
+}
+
 build_library
 compile_seeds
 for name in "$@"; do
@@ -114,8 +125,9 @@ for name in "$@"; do
     seed "$name"
     echo "fuzz_$name: $seconds seconds"
     # libFuzzer says much; the last lines hold the statistics or the report of a crash.
-    "$build/fuzz_$name" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
-        -max_len=32768 -artifact_prefix="$build/crash-$name-" -print_final_stats=1 \
+    "$build/fuzz_$name" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" \
+        -runs="${FUZZ_RUNS:-$(runs_of "$name")}" -timeout=20 -rss_limit_mb=3000 \
+        -malloc_limit_mb=1000 -max_len=32768 -artifact_prefix="$build/crash-$name-" -print_final_stats=1 \
         "$build/corpus-$name" >"$build/$name.log" 2>&1 ||
         { tail -n 60 "$build/$name.log"; exit 1; }
     grep -E "^stat::number_of_executed|^stat::average|DONE" "$build/$name.log"
