@@ -68,8 +68,8 @@ static void dump_program(FILE *out, const struct options *options, struct arena 
         dump_plan(out, program, &plan);
 }
 
-bool dump_set(FILE *out, const struct options *options, const struct objects *objects,
-              struct row_table *rows, struct error *err)
+bool dump_set(FILE *out, const struct options *options, bool loose,
+              const struct objects *objects, struct row_table *rows, struct error *err)
 {
     if (options->dump == DUMP_OBJECT) {
         for (uint32_t i = 0; i < objects->count; i++)
@@ -78,6 +78,7 @@ bool dump_set(FILE *out, const struct options *options, const struct objects *ob
     }
     struct arena *stage = arena_new();
     struct lift_options lift = lift_options_of(options);
+    lift.loose = loose;
     struct program *program = NULL;
     bool ok = program_lift(stage, objects, rows, &lift, &program, err);
     if (ok)

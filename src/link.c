@@ -57,11 +57,12 @@ static void print_round(const struct link *link, const struct set *set, uint32_t
 }
 
 /* Lifts `objects` and plans what to do with them. An empty plan is a result. */
-static bool plan_round(struct link *link, struct arena *stage,
+static bool plan_round(struct link *link, struct arena *stage, const struct set *set,
                        const struct objects *objects, struct program **program,
                        struct plan *plan, struct error *err)
 {
     struct lift_options lift = lift_options_of(link->options);
+    lift.loose = set->archive != NO_INDEX;
     lift.decoder = link->decoder;
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
@@ -82,7 +83,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     struct program *program = NULL;
     struct plan plan = {0};
     *more = false;
-    bool ok = plan_round(link, stage, objects, &program, &plan, err);
+    bool ok = plan_round(link, stage, set, objects, &program, &plan, err);
     if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
     /* Sites are priced one by one; unwind tables are shared, so only the whole is
@@ -152,6 +153,31 @@ static bool join_helper_objects(struct link *link, const struct set *set,
                          &items[home], err);
 }
 
+/* A link takes some members of an archive, each for a name that somebody wants. What
+ * helpers refer to was wanted by the members that they come from, and these still say
+ * so; a helper itself wants nothing, or the few that are needed would bring in all
+ * others. So it says weakly what it refers to. */
+static void loosen_helpers(struct link *link, struct objects *objects)
+{
+    const struct object **items =
+        arena_copy(link->session, objects->items, objects->count * sizeof *items);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        if (!is_helper_object(items[i]))
+            continue;
+        struct object *object = arena_copy(link->session, items[i], sizeof *object);
+        struct symbol *symbols = arena_copy(link->session, object->symbols,
+                                            object->symbol_count * sizeof *symbols);
+        for (uint32_t s = 1; s < object->symbol_count; s++) {
+            if (symbols[s].section == SECTION_UNDEFINED &&
+                symbols[s].bind == STB_GLOBAL)
+                symbols[s].bind = STB_WEAK;
+        }
+        object->symbols = symbols;
+        items[i] = object;
+    }
+    objects->items = items;
+}
+
 /* What was promised is what was done, byte for byte: the plan's arithmetic is the only
  * reason to believe that a choice was good. */
 static bool check_savings(const struct set *set, const struct objects *after,
@@ -180,8 +206,11 @@ static bool outline_set(struct link *link, const struct set *set, struct objects
         if (!run_round(link, set, round, after, &sum, &more, err))
             return false;
     }
-    return join_helper_objects(link, set, after, err) &&
-           check_savings(set, after, &sum, err) &&
+    if (!join_helper_objects(link, set, after, err))
+        return false;
+    if (set->archive != NO_INDEX)
+        loosen_helpers(link, after);
+    return check_savings(set, after, &sum, err) &&
            (link->options->no_verify || outline_verify(&set->objects, after, err));
 }
 
@@ -195,10 +224,29 @@ static bool look_at_sets(struct link *link, struct error *err)
     for (uint32_t i = 0; i < link->before.count; i++) {
         const struct set *set = &link->before.items[i];
         if (set->objects.count > 0 &&
-            !dump_set(stdout, options, &set->objects, link->rows, err))
+            !dump_set(stdout, options, set->archive != NO_INDEX, &set->objects,
+                      link->rows, err))
             return false;
     }
     return true;
+}
+
+/* A proof that nothing else moves along: see outliner/rewrite/shake.c. */
+static bool shake_set(struct link *link, struct objects *objects, struct error *err)
+{
+    struct arena *stage = arena_new();
+    struct program *program = NULL;
+    struct objects shaken;
+    struct lift_options lift = lift_options_of(link->options);
+    lift.decoder = link->decoder;
+    bool ok =
+        program_lift(stage, objects, link->rows, &lift, &program, err) &&
+        program_shake(link->session, program, link->options->shake, &shaken, err) &&
+        (link->options->no_verify || shake_verify(objects, &shaken, err));
+    if (ok)
+        *objects = shaken;
+    arena_free(stage);
+    return ok;
 }
 
 static bool outline_sets(struct link *link, struct error *err)
@@ -209,6 +257,11 @@ static bool outline_sets(struct link *link, struct error *err)
                               after->count * sizeof *after->items);
     for (uint32_t i = 0; link->options->outline && i < after->count; i++) {
         if (!outline_set(link, &link->before.items[i], &after->items[i].objects, err))
+            return false;
+    }
+    for (uint32_t i = 0; link->options->shake && i < after->count; i++) {
+        struct objects *objects = &after->items[i].objects;
+        if (objects->count > 0 && !shake_set(link, objects, err))
             return false;
     }
     return true;

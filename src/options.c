@@ -97,6 +97,10 @@ const struct option options_table[] = {
     {"--version",        NULL, KIND_FLAG,   NULL,        FIELD(version),        GROUP_GENERAL,
      "print the version"                                                                                        },
     {"--help",           "-h", KIND_FLAG,   NULL,        FIELD(help),           GROUP_GENERAL, "print this text"},
+
+    {"--shake",          NULL, KIND_SEED,   "SEED",      FIELD(shake),          GROUP_PROOFS,
+     "put no-ops at random places, after all other work: the result is larger and must "
+     "behave the same, or a reference to code was missed"                                                       },
 };
 _Static_assert(sizeof options_table / sizeof *options_table == OPTION_COUNT,
                "ORDER option");
@@ -232,6 +236,11 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
             return false;
         *(uint32_t *)field = (uint32_t)number;
         return true;
+    case KIND_SEED:
+        if (!parse_number(option->name, value, 1, UINT32_MAX, &number, err))
+            return false;
+        *(uint32_t *)field = (uint32_t)number;
+        return true;
     case KIND_BYTES:
         return parse_number(option->name, value, 1, 1000000000, (int64_t *)field, err);
     case KIND_STAGE: return parse_stage(value, (uint32_t *)field, err);
@@ -286,14 +295,16 @@ bool options_only_look(const struct options *options)
  */
 static bool check_outline_options(const struct parser *parser, struct error *err)
 {
-    static const uint32_t always[] = {OPTION_RERUNS, OPTION_DRY_RUN, OPTION_SET_NAME,
+    static const uint32_t always[] = {OPTION_RERUNS, OPTION_SET_NAME, OPTION_DRY_RUN,
                                       OPTION_NO_VERIFY};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
-    bool looks = out->dump != DUMP_NONE || out->explain;
-    for (size_t i = 0; !out->outline && i < sizeof always / sizeof *always; i++) {
+    /* Shaking reads, rewrites and verifies as outlining does, but chooses nothing. */
+    size_t count = out->shake ? 2 : sizeof always / sizeof *always;
+    bool looks = out->dump != DUMP_NONE || out->explain || out->shake;
+    for (size_t i = 0; !out->outline && i < count; i++) {
         if (parser->seen[always[i]])
             return fail(err, NULL, "%s has no effect without --outline",
                         options_table[always[i]].name);

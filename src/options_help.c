@@ -35,9 +35,12 @@ static const char outro[] =
     "2 a command line that makes no sense.\n";
 
 static const char *const headings[GROUP_COUNT] = {
-    [GROUP_WORK] = "What to do",          [GROUP_OUTPUT] = "What to write",
-    [GROUP_CHOICE] = "How careful to be", [GROUP_LOOK] = "What to show",
+    [GROUP_WORK] = "What to do",
+    [GROUP_OUTPUT] = "What to write",
+    [GROUP_CHOICE] = "How careful to be",
+    [GROUP_LOOK] = "What to show",
     [GROUP_GENERAL] = "General",
+    [GROUP_PROOFS] = "Proofs, for tests of mo-link itself",
 };
 
 static void put(struct buffer *text, const char *words)

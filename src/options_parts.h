@@ -29,6 +29,7 @@ enum option_position {
     OPTION_VERBOSE,
     OPTION_VERSION,
     OPTION_HELP,
+    OPTION_SHAKE,
     OPTION_COUNT
 };
 
@@ -37,6 +38,7 @@ enum option_kind {
     KIND_TEXT,   /* const char *, not empty */
     KIND_LIST,   /* struct text_list, one more each time */
     KIND_COUNT,  /* uint32_t */
+    KIND_SEED,   /* uint32_t, at least 1 */
     KIND_BYTES,  /* int64_t, at least 1 */
     KIND_STAGE,  /* enum dump_stage */
     KIND_REPORT, /* enum report_format and a path; the value is optional */
@@ -49,6 +51,7 @@ enum option_group {
     GROUP_CHOICE,
     GROUP_LOOK,
     GROUP_GENERAL,
+    GROUP_PROOFS,
     GROUP_COUNT
 };
 

@@ -18,7 +18,7 @@ struct plan_options plan_options_of(const struct options *options);
 
 /* Does the stages of the first round over one set, up to the one that --dump names (or
  * all for --explain), and prints what was asked for. */
-MO_MUST_CHECK bool dump_set(FILE *out, const struct options *options,
+MO_MUST_CHECK bool dump_set(FILE *out, const struct options *options, bool loose,
                             const struct objects *objects, struct row_table *rows,
                             struct error *err);
 

@@ -56,6 +56,8 @@ struct options {
     const char *explain;     /* glob of function names, or NULL */
     bool verbose;
 
+    uint32_t shake; /* a seed, or 0 */
+
     bool version; /* with these two the rest is not checked */
     bool help;
 };

@@ -107,6 +107,12 @@ MO_MUST_CHECK bool program_rewrite(struct arena *arena, const struct program *pr
                                    const struct rewrite_options *options,
                                    struct objects *out, struct error *err);
 
+/* --- shake.c ---
+ * A proof, no work: the same objects with no-ops at random places of every open function,
+ * which ones the seed says. Behaves as before, or a code reference was missed. */
+MO_MUST_CHECK bool program_shake(struct arena *arena, const struct program *program,
+                                 uint32_t seed, struct objects *out, struct error *err);
+
 /* --- verify.c ---
  * Expands every helper of `after` back and compares with `before`, instruction by
  * instruction, reference by reference, row by row. Shares nothing with the rewriter but
@@ -115,5 +121,9 @@ MO_MUST_CHECK bool program_rewrite(struct arena *arena, const struct program *pr
  * difference. */
 MO_MUST_CHECK bool outline_verify(const struct objects *before, const struct objects *after,
                                   struct error *err);
+/* The same of objects that have been shaken: `after` may have no-ops that `before` has
+ * not. */
+MO_MUST_CHECK bool shake_verify(const struct objects *before, const struct objects *after,
+                                struct error *err);
 
 #endif

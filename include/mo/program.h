@@ -96,6 +96,7 @@ struct code_ref {
 
 struct program {
     const struct objects *objects;
+    bool loose; /* members of an archive: a link takes some of them without the others */
     const struct target *target;
     struct row_table *rows;
     const struct frames *frames; /* one for each object */
@@ -125,6 +126,7 @@ struct lift_options {
     uint32_t keep_count;
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
+    bool loose;          /* see struct program */
     bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */

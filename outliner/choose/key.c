@@ -23,6 +23,17 @@
 
 /* --- reasons to stay --- */
 
+/* Helpers of an archive are linked with some of its members. What belongs to others
+ * stays undefined; linkers take that, but for the address of something that another
+ * module may define, told by a distance, in an image that can lie anywhere. */
+static bool may_dangle(const struct view *view, const struct reloc *reloc,
+                       const struct reloc_kind *kind)
+{
+    return view->program->loose && reloc->symbol != 0 &&
+           (kind->kind == RELOC_PC || kind->kind == RELOC_PAGE) &&
+           (view->object->symbols[reloc->symbol].other & 3) == STV_DEFAULT;
+}
+
 static enum refusal refuse_reloc(const struct view *view, const struct reloc *reloc)
 {
     const struct reloc_kind *kind = view->program->target->reloc_kind(reloc->type);
@@ -48,7 +59,7 @@ static enum refusal refuse_reloc(const struct view *view, const struct reloc *re
     }
     struct referent referent = view_referent(view, reloc);
     if (!referent.local) {
-        return REFUSAL_NONE;
+        return may_dangle(view, reloc, kind) ? REFUSAL_INSN_RELOC : REFUSAL_NONE;
     }
     if (view->object->sections[referent.section].group != NO_INDEX) {
         return REFUSAL_INSN_RELOC; /* gone when the linker drops this copy */
@@ -150,6 +161,10 @@ static bool put_contents(const struct view *view, const struct reloc *reloc,
 {
     const struct section *section = &view->object->sections[referent->section];
     const struct symbol *symbol = &view->object->symbols[reloc->symbol];
+    /* The helper would refer to the copy of one object, which a link may leave out. */
+    if (view->program->loose) {
+        return false;
+    }
     /* A name with an addend means the name's contents (perhaps their end), whatever
      * lies behind them; only the section's symbol means what lies there. */
     bool direct =

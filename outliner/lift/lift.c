@@ -100,6 +100,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     struct program *program = arena_new_one(arena, struct program);
     struct lift lift = {.arena = arena, .options = options, .program = program};
     program->objects = objects;
+    program->loose = options->loose;
     program->rows = rows;
     program->target = objects->count ? target_of(objects->items[0]->machine) : NULL;
     *out = program;

@@ -266,4 +266,8 @@ MO_MUST_CHECK bool rewrite_with_edits(struct arena *arena,
                                       const struct rewrite_options *options,
                                       struct objects *out, struct error *err);
 
+/* shake.c: no-ops at random places, sorted; see there. */
+struct edit_list edits_of_shaking(struct arena *arena, const struct program *program,
+                                  uint32_t seed);
+
 #endif

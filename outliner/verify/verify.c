@@ -118,8 +118,8 @@ static bool verify_sets(struct verify *verify, const struct objects *before,
            verify_frames(verify, err) && verify_symbols(verify, err);
 }
 
-bool outline_verify(const struct objects *before, const struct objects *after,
-                    struct error *err)
+static bool verify_run(const struct objects *before, const struct objects *after,
+                       bool padded, struct error *err)
 {
     if (before->count == 0)
         return true;
@@ -127,7 +127,7 @@ bool outline_verify(const struct objects *before, const struct objects *after,
         return fail(err, NULL, "internal error: %u objects went in, %u came out",
                     before->count, after->count);
     struct arena *stage = arena_new();
-    struct verify verify = {.arena = stage};
+    struct verify verify = {.arena = stage, .padded = padded};
     uint16_t machine = before->items[0]->machine;
     verify.target = target_of(machine);
     verify.decoder = verify.target ? decoder_new(stage, verify.target) : NULL;
@@ -139,4 +139,16 @@ bool outline_verify(const struct objects *before, const struct objects *after,
                               : fail(err, NULL, "no target for this machine");
     arena_free(stage);
     return same;
+}
+
+bool outline_verify(const struct objects *before, const struct objects *after,
+                    struct error *err)
+{
+    return verify_run(before, after, false, err);
+}
+
+bool shake_verify(const struct objects *before, const struct objects *after,
+                  struct error *err)
+{
+    return verify_run(before, after, true, err);
 }

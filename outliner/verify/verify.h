@@ -75,6 +75,7 @@ struct verify {
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
     struct section_map **maps; /* by object, section of `before`; no starts: no code */
     bool maps_complete;
+    bool padded; /* `after` may have no-ops that `before` has not */
     array_of(struct pending) pending;
     struct table *claimed;   /* what helpers' rows say of saved registers … */
     struct table *confirmed; /* … and what some site's rows say as well */

@@ -150,6 +150,24 @@ static bool check_padding(struct walk *walk, uint32_t end, struct error *err)
                        "an instruction lies across the end of its function");
 }
 
+/* No-ops of the output before an instruction that is none. An unwinder finds there what
+ * it finds behind them. */
+static bool pass_padding(struct walk *walk, uint32_t end, struct error *err)
+{
+    struct view before, after;
+    if (!view_at(walk->verify, &walk->verify->before, walk->before, &before) ||
+        (before.insn.traits & INSN_NOP))
+        return true;
+    while (walk->after.offset < end &&
+           view_at(walk->verify, &walk->verify->after, walk->after, &after) &&
+           (after.insn.traits & INSN_NOP) && after.reloc_count == 0) {
+        if (!walk_check_row(walk, NOT_KEPT, err))
+            return false;
+        walk->after.offset += after.insn.length;
+    }
+    return true;
+}
+
 static void note_end(struct walk *walk, struct section_map *map)
 {
     struct pair pair = {walk->before.offset, walk->after.offset};
@@ -167,6 +185,8 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
     walk->end = inside ? walk->function_end : code_end;
     while (walk->before.offset < code_end) {
         struct view view;
+        if (walk->verify->padded && !pass_padding(walk, end.after, err))
+            return false;
         if (walk->depth == 0) {
             if (walk->after.offset >= end.after)
                 return verify_fail(walk->verify, walk->before, walk->after, err,

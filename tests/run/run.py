@@ -8,8 +8,11 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         cxx (every program of fixtures/programs-cxx: exceptions of all kinds),
         cxxlib (the same, with Debian's libstdc++.a and libgcc_eh.a outlined along with
         them; wants --corpora),
+        libc (programs that use much of the C and C++ libraries, all of which is outlined:
+        fixtures/programs-libc, and programs-cxx again; wants --corpora),
         archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
         csmith (random programs; --count of them for each target and compiler).
+With --shake=N every case is shaken instead (by N seeds alone, and once after outlining).
 Every case compares standard output and exit code of the program before and after, linked
 with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
 """
@@ -20,6 +23,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.normpath(os.path.join(HERE, "..", "..", "fixtures"))
@@ -89,6 +94,19 @@ def outline(args, objects, out, extra=()):
     must([args.mo_link, "--outline", "--reruns=2"] + list(extra) + objects + ["-o", out])
 
 
+def works(args, case):
+    """(options, linkers) of each piece of work to judge: outlining; or, with --shake,
+    no-ops everywhere, once by themselves and once in outlined code. The seeds depend on
+    the case, so that a few for each are many for all."""
+    outline = ["--outline", "--reruns=2"]
+    if not args.shake:
+        return [(outline, ["bfd", "lld"])]
+    seed = zlib.crc32(case.encode()) % 1000000 * 1000 + 1
+    return ([(["--shake=%d" % (seed + i)], ["bfd", "lld"][i % 2:][:1])
+             for i in range(args.shake)] +
+            [(outline + ["--shake=%d" % (seed + args.shake)], ["lld"])])
+
+
 def check(args, case, target, folder, objects, inputs, libraries, arguments=(), flags=(),
           driver=None):
     """Links the objects before and after outlining `inputs`; compares runs."""
@@ -96,12 +114,13 @@ def check(args, case, target, folder, objects, inputs, libraries, arguments=(), 
     link(target, "bfd", objects, before, libraries, flags, driver)
     expected = run(target, before, arguments)
     out = os.path.join(folder, "out.o")
-    outline(args, inputs, out)
-    for linker in ("bfd", "lld"):
-        after = os.path.join(folder, "after-" + linker)
-        link(target, linker, [out], after, libraries, flags, driver)
-        compare("%s (%s)" % (case, linker), target, expected,
-                run(target, after, arguments))
+    for work, linkers in works(args, case):
+        must([args.mo_link] + work + inputs + ["-o", out])
+        for linker in linkers:
+            after = os.path.join(folder, "after-" + linker)
+            link(target, linker, [out], after, libraries, flags, driver)
+            compare("%s (%s, %s)" % (case, " ".join(work), linker), target, expected,
+                    run(target, after, arguments))
 
 
 def fixture_cases(args):
@@ -185,6 +204,96 @@ def cxxlib_cases(args):
         yield name, case
 
 
+LIBRARIES_LOCK = threading.Lock()
+
+
+def archives_of(args, target):
+    """Debian's static archives of the C and C++ libraries, as {name for -l: path}."""
+    root, triple = DIRS[target]
+    usr = os.path.join(args.corpora, root, "usr", "lib", triple)
+    gcc = os.path.join(args.corpora, root, "usr", "lib", "gcc", triple, "12")
+    libm = os.path.join(usr, "libm-2.36.a")  # x86-64: libm.a is a linker script
+    if not os.path.exists(libm):
+        libm = os.path.join(usr, "libm.a")
+    found = {"c": os.path.join(usr, "libc.a"), "m": libm}
+    for name in ("gcc_eh", "stdc++", "supc++"):
+        found[name] = os.path.join(gcc, "lib%s.a" % name)
+    return found
+
+
+def libraries(args, target, work):
+    """A folder with the whole C and C++ libraries after this work, archives as archives,
+    so that a linker picks members as it did before. Made once."""
+    name = "libraries-%s%s" % (target, "".join(work).replace("--", "-"))
+    out = os.path.join(args.work, name)
+    with LIBRARIES_LOCK:
+        if os.path.exists(out + ".done"):
+            return out
+        shutil.rmtree(out, ignore_errors=True)
+        inputs = os.path.join(args.work, name + ".in")
+        os.makedirs(inputs, exist_ok=True)
+        paths = []
+        for library, path in archives_of(args, target).items():
+            paths.append(os.path.join(inputs, "lib%s.a" % library))
+            shutil.copyfile(path, paths[-1])
+        must([args.mo_link] + work + paths + ["-o", out + "/"], timeout=600)
+        open(out + ".done", "w").close()
+    return out
+
+
+def has_helpers(target, program):
+    """Helpers' names in the program say that its libraries are ours."""
+    nm = "nm" if target == "x86_64" else "aarch64-linux-gnu-nm"
+    return b" mo_outlined." in must([nm, program])
+
+
+def check_libraries(args, case, target, folder, made, options, driver=None):
+    """Program and static libraries, each outlined, linked as the compiler does it."""
+    before = os.path.join(folder, "before")
+    link(target, "bfd", [made], before, options, driver=driver)
+    expected = run(target, before)
+    for work, linkers in works(args, "libraries"):
+        out = os.path.join(folder, "out.o")
+        must([args.mo_link] + work + [made, "-o", out])
+        libs = libraries(args, target, work)
+        for linker in linkers:
+            after = os.path.join(folder, "after-" + linker)
+            link(target, linker, [out], after, ["-L" + libs] + options, driver=driver)
+            compare("%s (%s, %s)" % (case, " ".join(work), linker), target, expected,
+                    run(target, after))
+            if "--outline" in work and not has_helpers(target, after):
+                raise Failed(case + ": linked with other libraries")
+
+
+def libc_cases(args):
+    programs = sorted(os.listdir(os.path.join(FIXTURES, "programs-libc")))
+    for target, program in itertools.product(("x86_64", "aarch64"), programs):
+        name = "%s-libc-%s" % (target, program)
+
+        def case(folder, target=target, program=program, name=name):
+            made = os.path.join(folder, "a.o")
+            source = os.path.join(FIXTURES, "programs-libc", program)
+            if program.endswith(".cc"):
+                must([GXX[target], "-O2", "-w", "-c", source, "-o", made])
+                check_libraries(args, name, target, folder, made, ["-pthread"],
+                                [GXX[target]])
+            else:
+                must(GCC[target] + ["-O2", "-w", "-c", source, "-o", made])
+                check_libraries(args, name, target, folder, made, ["-lm", "-pthread"])
+
+        yield name, case
+    for target, (program, own, _) in itertools.product(("x86_64", "aarch64"),
+                                                       cxx_programs()):
+        name = "%s-libc-cxx-%s" % (target, program)
+
+        def case(folder, target=target, program=program, own=own, name=name):
+            made = os.path.join(folder, "a.o")
+            compile_cxx("gcc", target, ["-O2"] + own, program, made)
+            check_libraries(args, name, target, folder, made, ["-pthread"], [GXX[target]])
+
+        yield name, case
+
+
 def debug_cases(args):
     """Two files with debug information, merged: sections of it are joined."""
     flags = [["-g"], ["-g", "-gdwarf-4"], ["-g", "-ffunction-sections"], ["-g", "-gz"]]
@@ -251,7 +360,7 @@ def csmith_cases(args):
             yield name, case
 
 
-SUITES = {"fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
+SUITES = {"libc": libc_cases, "fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
           "archives": archive_cases, "csmith": csmith_cases}
 
 
@@ -275,6 +384,10 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1,
+                        help="only every Nth case")
+    parser.add_argument("--shake", type=int, default=0,
+                        help="do not outline: put no-ops everywhere, by so many seeds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("suites", nargs="*", default=["fixtures"])
     args = parser.parse_args()
@@ -288,6 +401,7 @@ def main():
         os.symlink(shutil.which("ld.lld-19") or shutil.which("ld.lld"), place)
 
     cases = [(n, c) for s in args.suites for n, c in SUITES[s](args) if args.only in n]
+    cases = cases[::args.every]
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         done = pool.map(lambda case: (case[0], attempt(args, *case)), cases)

@@ -369,43 +369,6 @@ static const char shaken_text[] =
     "  for (int i = 0; i < 3; i++) printf(\"%d\\n\", calls[i](i));\n"
     "  printf(\"%d\\n\", loops(v, 60)); return 0; }\n";
 
-static uint32_t next_random(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
-/* A no-op before about every `every`th instruction that bears one. */
-static struct edit_list shake(const struct bench *bench, uint32_t seed, uint32_t every)
-{
-    const struct program *program = bench->program;
-    struct edit *edits =
-        arena_new_array(bench->arena, struct edit, program->insn_count);
-    uint32_t count = 0;
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        const struct function *function = &program->functions[f];
-        for (uint32_t i = 1; i < function->insn_count; i++) {
-            uint32_t number = function->first_insn + i;
-            const struct insn *insn = &program->insns[number];
-            bool parts = insn[-1].traits & (INSN_GLUED | INSN_FORBIDDEN);
-            if (function->refusal != REFUSAL_NONE || parts ||
-                (insn->traits & INSN_MARKER) || next_random(&seed) % every)
-                continue;
-            struct edit edit = {.insn = number,
-                                .start = insn->offset,
-                                .end = insn->offset,
-                                .site = NO_INDEX,
-                                .helper = NO_INDEX};
-            edit.code.length =
-                (uint8_t)(program->target->code_align * (1 + next_random(&seed) % 3));
-            program->target->emit_padding(edit.code.bytes, edit.code.length);
-            edits[count++] = edit;
-        }
-    }
-    ck_assert_uint_gt(count, 0);
-    return (struct edit_list){edits, count};
-}
-
 static void try_edits(struct bench *bench, const struct edit_list *edits)
 {
     struct plan none = {0};
@@ -416,6 +379,10 @@ static void try_edits(struct bench *bench, const struct edit_list *edits)
                                    &after, &err);
     ck_assert_msg(done, "%s", err.message);
     run_objects(bench, &after);
+    done = shake_verify(&bench->objects, &after, &err);
+    ck_assert_msg(done, "%s", err.message);
+    /* More no-ops are not the same program, unless that is what was asked for. */
+    ck_assert(outline_verify(&bench->objects, &after, &err) == (edits->count == 0));
 }
 
 static const char *const shaken_flags[] = {"-O0", "-Os", "-O2 -fPIC",
@@ -438,7 +405,8 @@ START_TEST(shaken)
     struct edit_list none = {NULL, 0};
     try_edits(bench, &none);
     for (uint32_t seed = 1; seed <= 4; seed++) {
-        struct edit_list edits = shake(bench, seed, seed * 2);
+        struct edit_list edits = edits_of_shaking(bench->arena, bench->program, seed);
+        ck_assert_uint_gt(edits.count, 0);
         try_edits(bench, &edits);
     }
     bench_free(bench);
