@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * An instruction is remembered under its bytes, and found again by trying, for bytes
- * that start alike, the lengths that such instructions have had: no encoding is the
- * beginning of another one, so the first that fits is the right one. Only its place
- * differs: a PC-relative target is remembered as a distance.
+ * that start alike, the lengths that such keys have had: no encoding is the beginning
+ * of another one, so the first that fits is the right one. Only its place differs: a
+ * PC-relative target is remembered as a distance.
+ *
+ * Where a direct jump or call leads changes nothing else about it, and hardly two of
+ * them lead equally far. So their keys end before the displacement, which is what such
+ * an instruction ends in.
  *
  * The memory is of fixed size, and an instruction drives out the one that was in its
  * slot. Machines with instructions of one length decode faster than this finds.
@@ -16,24 +20,26 @@ enum {
     SLOT_BITS = 15,
     SLOTS = 1 << SLOT_BITS,
     STARTS = 1 << 16, /* values of the first two bytes */
-    LONGEST = 15      /* bytes of an instruction that is remembered */
+    LONGEST = 15      /* bytes of a key */
 };
 
-/* The bytes of an instruction, zeros behind them, and its length in the last one. */
+/* The bytes of a key, zeros behind them, and its length in the last one. */
 struct key {
     uint64_t low, high;
 };
 
+/* insn.target is the distance from the instruction's end to its PC-relative target, or,
+ * where the key leaves out the displacement, the size of that. */
 struct slot {
-    struct key key;   /* all zeros: free */
-    int64_t distance; /* from the offset to the PC-relative target */
+    struct key key; /* all zeros: free */
     struct insn insn;
 };
 
 struct decoder {
     const struct target *target;
     struct slot *slots;
-    uint16_t *lengths; /* by the first two bytes: a bit for each length seen */
+    uint16_t *tags;    /* by slot: bits of its key, so that most misses stay out of it */
+    uint16_t *lengths; /* by the first two bytes: a bit for each length of a key */
 };
 
 struct decoder *decoder_new(struct arena *arena, const struct target *target)
@@ -43,6 +49,7 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target)
     if (target->code_align > 1)
         return decoder;
     decoder->slots = arena_new_array(arena, struct slot, SLOTS);
+    decoder->tags = arena_new_array(arena, uint16_t, SLOTS);
     decoder->lengths = arena_new_array(arena, uint16_t, STARTS);
     return decoder;
 }
@@ -56,49 +63,98 @@ static struct key key_of(uint64_t low, uint64_t high, uint32_t length)
     return (struct key){low, (high & mask) | (uint64_t)length << 56};
 }
 
-static struct slot *slot_of(const struct decoder *decoder, struct key key)
+/* The slot of a key, and its tag. */
+static uint32_t slot_of(struct key key, uint16_t *tag)
 {
     uint64_t mixed = (key.low ^ key.high * UINT64_C(0x9e3779b97f4a7c15)) *
                      UINT64_C(0xbf58476d1ce4e5b9);
-    return &decoder->slots[(mixed ^ mixed << 29) >> (64 - SLOT_BITS)];
+    mixed ^= mixed << 29;
+    *tag = (uint16_t)(mixed >> (64 - SLOT_BITS - 16));
+    return (uint32_t)(mixed >> (64 - SLOT_BITS));
 }
 
-static void place(const struct slot *slot, uint32_t offset, struct insn *out)
+/* (xbegin, which is pinned, may have a displacement of two bytes.) */
+static bool ends_in_displacement(const struct insn *insn)
+{
+    return (insn->traits & (INSN_PC_RELATIVE | INSN_PINNED)) == INSN_PC_RELATIVE &&
+           (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
+            insn->flow == FLOW_CALL);
+}
+
+static void place(const struct slot *slot, const uint8_t *bytes, uint32_t offset,
+                  struct insn *out)
 {
     *out = slot->insn;
     out->offset = offset;
-    int64_t target = (int64_t)offset + slot->distance;
-    if ((out->traits & INSN_PC_RELATIVE) != 0)
-        out->target =
-            target >= 0 && target < (int64_t)NO_INDEX ? (uint32_t)target : NO_INDEX;
+    if ((out->traits & INSN_PC_RELATIVE) == 0)
+        return;
+    uint32_t known = slot->insn.target;
+    int64_t target = (int64_t)offset + out->length;
+    target += ends_in_displacement(out)
+                  ? load_le_signed(bytes + out->length - known, known)
+                  : (int32_t)known;
+    out->target =
+        target >= 0 && target < (int64_t)NO_INDEX ? (uint32_t)target : NO_INDEX;
 }
 
-static bool recall(const struct decoder *decoder, uint64_t low, uint64_t high,
-                   uint32_t offset, struct insn *out)
+static const struct slot *recall(const struct decoder *decoder, uint64_t low,
+                                 uint64_t high)
 {
     uint32_t lengths = decoder->lengths[low & (STARTS - 1)];
     for (; lengths != 0; lengths &= lengths - 1) {
         struct key key = key_of(low, high, (uint32_t)__builtin_ctz(lengths));
-        const struct slot *slot = slot_of(decoder, key);
-        if (slot->key.low == key.low && slot->key.high == key.high) {
-            place(slot, offset, out);
-            return true;
-        }
+        uint16_t tag;
+        uint32_t at = slot_of(key, &tag);
+        const struct slot *slot = &decoder->slots[at];
+        if (decoder->tags[at] == tag && slot->key.low == key.low &&
+            slot->key.high == key.high)
+            return slot;
     }
-    return false;
+    return NULL;
 }
 
-static void remember(struct decoder *decoder, uint64_t low, uint64_t high,
-                     const struct insn *insn)
+/* Bytes of the displacement at its end that leads to its target; 0: there is none. */
+static uint32_t displacement_size(const uint8_t *bytes, const struct insn *insn)
 {
-    bool relative = (insn->traits & INSN_PC_RELATIVE) != 0;
-    if (insn->length > LONGEST || (relative && insn->target == NO_INDEX))
+    int64_t wanted = (int64_t)insn->target - insn->offset - insn->length;
+    for (uint32_t size = 4; size != 0; size /= 4) {
+        if (size < insn->length &&
+            load_le_signed(bytes + insn->length - size, size) == wanted)
+            return size;
+    }
+    return 0;
+}
+
+/* What stands behind a key of one byte is no part of it. */
+static void note_length(struct decoder *decoder, uint64_t start, uint32_t length)
+{
+    uint64_t step = length == 1 ? 1 << 8 : STARTS;
+    for (uint64_t i = start & (step - 1); i < STARTS; i += step)
+        decoder->lengths[i] = (uint16_t)(decoder->lengths[i] | 1u << length);
+}
+
+static void remember(struct decoder *decoder, const uint8_t *bytes, uint64_t low,
+                     uint64_t high, const struct insn *insn)
+{
+    struct insn kept = *insn;
+    uint32_t length = insn->length;
+    if (length > LONGEST ||
+        ((insn->traits & INSN_PC_RELATIVE) && insn->target == NO_INDEX))
         return;
-    struct key key = key_of(low, high, insn->length);
-    struct slot *slot = slot_of(decoder, key);
-    *slot = (struct slot){key, (int64_t)insn->target - (int64_t)insn->offset, *insn};
-    uint16_t *lengths = &decoder->lengths[low & (STARTS - 1)];
-    *lengths = (uint16_t)(*lengths | 1u << insn->length);
+    if (ends_in_displacement(insn)) {
+        kept.target = displacement_size(bytes, insn);
+        length -= kept.target;
+        if (kept.target == 0)
+            return;
+    } else if (insn->traits & INSN_PC_RELATIVE) {
+        kept.target = insn->target - insn->offset - insn->length;
+    }
+    struct key key = key_of(low, high, length);
+    uint16_t tag;
+    uint32_t at = slot_of(key, &tag);
+    decoder->slots[at] = (struct slot){key, kept};
+    decoder->tags[at] = tag;
+    note_length(decoder, low & (STARTS - 1), length);
 }
 
 bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
@@ -108,10 +164,13 @@ bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size
     if (!decoder->slots || size < 16)
         return decoder->target->decode(bytes, size, offset, out);
     uint64_t low = load_le(bytes, 8), high = load_le(bytes + 8, 8);
-    if (recall(decoder, low, high, offset, out))
+    const struct slot *slot = recall(decoder, low, high);
+    if (slot) {
+        place(slot, bytes, offset, out);
         return true;
+    }
     if (!decoder->target->decode(bytes, size, offset, out))
         return false;
-    remember(decoder, low, high, out);
+    remember(decoder, bytes, low, high, out);
     return true;
 }
