@@ -229,7 +229,7 @@ static const char *set_name_of(struct arena *session, const char *directory)
     return path_base(path);
 }
 
-static const char *symbol_text(struct arena *session, const char *text)
+const char *set_name_clean(struct arena *session, const char *text)
 {
     char *clean = arena_strdup(session, text[0] ? text : "set");
     for (char *at = clean; *at; at++) {
@@ -285,7 +285,7 @@ static bool arrange_merged(struct arena *session, const struct options *options,
     out->count = 1;
     out->items = arena_new_one(session, struct set);
     out->items[0] = (struct set){
-        "", NO_INDEX, {merged, 1}
+        .name = "", .archive = NO_INDEX, .objects = {merged, 1}
     };
     return true;
 }
@@ -295,7 +295,7 @@ static void arrange_directory(struct arena *session, const struct options *optio
                               const struct inputs *inputs, struct sets *out)
 {
     const char *name =
-        symbol_text(session, options->set_name ? options->set_name
+        set_name_clean(session, options->set_name ? options->set_name
                                                : set_name_of(session, options->output));
     array_of(const struct object *) loose = {0};
     array_of(struct set) sets = {0};
@@ -306,11 +306,11 @@ static void arrange_directory(struct arena *session, const struct options *optio
             array_push(session, &loose, inputs->objects[input->first]);
             continue;
         }
-        const char *base = symbol_text(session, path_base(input->path));
+        const char *base = set_name_clean(session, path_base(input->path));
         struct set set = {
-            arena_format(session, "%s.%s", name, base),
-            i,
-            {inputs->objects + input->first, input->count}
+            .name = arena_format(session, "%s.%s", name, base),
+            .archive = i,
+            .objects = {inputs->objects + input->first, input->count}
         };
         array_push(session, &sets, set);
     }

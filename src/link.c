@@ -64,6 +64,8 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     struct lift_options lift = lift_options_of(link->options);
     lift.loose = set->archive != NO_INDEX;
     lift.decoder = link->decoder;
+    lift.unused = set->unused;
+    lift.unused_count = set->unused ? set->objects.count : 0;
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
     struct tokens tokens;
@@ -337,6 +339,24 @@ static bool run(struct link *link, struct error *err)
     /* Only now, with nothing left that can go wrong but the file system, files appear.
      */
     return write_all(link, err);
+}
+
+bool link_sets(struct arena *session, const struct options *options,
+               const struct sets *before, struct sets *after, struct bytes *report,
+               struct error *err)
+{
+    struct link link = {.options = options, .session = session, .before = *before};
+    link.rows = row_table_new(session);
+    link.report = report_new(session);
+    const struct object *first = before->items[0].objects.items[0];
+    const struct target *target = target_of(first->machine);
+    link.decoder = target ? decoder_new(session, target) : NULL;
+    if (!look_at_sets(&link, err) || !outline_sets(&link, err))
+        return false;
+    *after = link.after;
+    if (options->report != REPORT_NONE)
+        *report = report_bytes(&link);
+    return true;
 }
 
 bool link_run(const struct options *options, struct error *err)

@@ -70,9 +70,4 @@ extern const struct option options_table[];
 /* The option's name that is spelt most like this, or NULL when none is near. */
 const char *options_nearest(struct arena *session, const char *argument);
 
-/* The command line (argv[0] skipped) with @FILE replaced by the words of the file. */
-MO_MUST_CHECK bool options_expand(struct arena *session, int argc, char *const *argv,
-                                  const char *const **out, uint32_t *count,
-                                  struct error *err);
-
 #endif

@@ -20,8 +20,8 @@
 enum { DEEPEST = 16 };
 
 struct words {
-    const char **items;
-    uint32_t count, capacity, next;
+    struct text_list list;
+    uint32_t next;
 };
 
 static bool is_blank(uint8_t byte)
@@ -51,13 +51,10 @@ static bool read_word(struct buffer *word, struct bytes text, uint64_t *at)
     return quote == 0;
 }
 
-static bool read_words(struct arena *session, const char *path, struct words *out,
-                       struct error *err)
+bool options_split(struct arena *session, const char *where, struct bytes text,
+                   struct text_list *out, struct error *err)
 {
-    struct bytes text = {0};
-    if (!file_read(session, path, &text, err))
-        return false;
-    *out = (struct words){0};
+    *out = (struct text_list){0};
     for (uint64_t at = 0; at < text.size;) {
         if (is_blank(text.at[at])) {
             at++;
@@ -65,10 +62,19 @@ static bool read_words(struct arena *session, const char *path, struct words *ou
         }
         struct buffer word = buffer_new(session);
         if (!read_word(&word, text, &at))
-            return fail(err, NULL, "%s: a quote is not closed", path);
+            return fail(err, NULL, "%s: a quote is not closed", where);
         array_push(session, out, (const char *)word.at);
     }
     return true;
+}
+
+static bool read_words(struct arena *session, const char *path, struct words *out,
+                       struct error *err)
+{
+    struct bytes text = {0};
+    *out = (struct words){0};
+    return file_read(session, path, &text, err) &&
+           options_split(session, path, text, &out->list, err);
 }
 
 bool options_expand(struct arena *session, int argc, char *const *argv,
@@ -77,16 +83,16 @@ bool options_expand(struct arena *session, int argc, char *const *argv,
     struct words open[DEEPEST] = {0};
     uint32_t depth = 1;
     for (int i = 1; i < argc; i++)
-        array_push(session, &open[0], (const char *)argv[i]);
+        array_push(session, &open[0].list, (const char *)argv[i]);
 
-    struct words result = {0};
+    struct text_list result = {0};
     while (depth > 0) {
         struct words *words = &open[depth - 1];
-        if (words->next == words->count) {
+        if (words->next == words->list.count) {
             depth--;
             continue;
         }
-        const char *word = words->items[words->next++];
+        const char *word = words->list.items[words->next++];
         if (word[0] != '@' || word[1] == '\0') {
             array_push(session, &result, word);
             continue;

@@ -10,6 +10,7 @@
 #   outliner    knows neither the front door nor the insides of any other folder; its
 #               verifier shares no header with the stages that it checks
 #   src/object, src/unwind, src/base  know nothing above them
+#   src/ld      knows the front door, objects and what is read and written, no outlining
 #   include/mo  names no library
 # Long files and functions are listed; they do not fail the check.
 set -eu
@@ -65,6 +66,7 @@ may suffixtree 'std(bool|def|int|lib)\.h|string\.h|assert\.h|mo/(suffixtree|base
 may src/base "$system|xxhash\.h|$base|$own"
 may src/object "$system|libelf\.h|gelf\.h|$base|mo/object\.h|$own"
 may src/unwind "$system|libdwarf/[a-z]+\.h|libdwarf\.h|dwarf\.h|$base|mo/(object|refusal|unwind|lsda)\.h|$own"
+may src/ld "$system|$base|mo/(object|options|inputs|outputs|link)\.h|$own"
 may outliner "$system|$base|$model|$program|outliner/[a-z]+/[a-z]+\.h|$own"
 may targets "$system|$base|mo/(insn|object|target|decoder)\.h"
 for folder in targets/*/; do

@@ -10,6 +10,7 @@
 
 #include "mo/object.h"
 #include "mo/options.h"
+#include "mo/program.h"
 
 struct input {
     const char *path;
@@ -30,6 +31,7 @@ struct set {
     uint32_t archive; /* index in inputs.items, or NO_INDEX */
     struct objects
         objects; /* in the order of their inputs, or of the archive's members */
+    const struct unused *unused; /* one for each object, or NULL */
 };
 
 struct sets {
@@ -53,6 +55,9 @@ MO_MUST_CHECK bool inputs_check_output(struct arena *session,
 MO_MUST_CHECK bool inputs_arrange(struct arena *session, const struct options *options,
                                   const struct inputs *inputs, struct sets *out,
                                   struct error *err);
+
+/* `text` with '_' for everything that may not stand in a set's name. */
+const char *set_name_clean(struct arena *session, const char *text);
 
 /* The file's name without its folders. */
 const char *path_base(const char *path);

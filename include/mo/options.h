@@ -67,6 +67,16 @@ struct options {
 MO_MUST_CHECK bool options_parse(struct arena *session, int argc, char *const *argv,
                                  struct options *out, struct error *err);
 
+/* The command line (argv[0] skipped) with @FILE replaced by the words of the file. */
+MO_MUST_CHECK bool options_expand(struct arena *session, int argc, char *const *argv,
+                                  const char *const **out, uint32_t *count,
+                                  struct error *err);
+
+/* A text cut into words as in a response file. `where` is for messages. */
+MO_MUST_CHECK bool options_split(struct arena *session, const char *where,
+                                 struct bytes text, struct text_list *out,
+                                 struct error *err);
+
 /* Only prints a stage or explains functions: no output, no report. */
 bool options_only_look(const struct options *options);
 

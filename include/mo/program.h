@@ -120,6 +120,12 @@ struct program {
     uint32_t refused_count[REFUSAL_COUNT];
 };
 
+/* Sections of an object that the link will drop, as somebody knows who knows the link. */
+struct unused {
+    const bool *sections; /* by section index; NULL: all are used */
+    uint32_t count;
+};
+
 struct decoder;
 struct lift_options {
     const char *const *keep; /* globs of function names to leave alone */
@@ -127,6 +133,8 @@ struct lift_options {
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
     bool loose;          /* see struct program */
+    const struct unused *unused; /* one for each of the first `unused_count` objects */
+    uint32_t unused_count;
     bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */

@@ -27,6 +27,7 @@
     X(NO_FUNCTIONS, "frozen", "no function symbol lies in the section")                \
     X(DUPLICATE_COMDAT, "frozen", "another copy of the COMDAT group is edited")        \
     X(BAD_FRAME_SECTION, "frozen", "unwind table that cannot be read")                 \
+    X(UNUSED, "frozen", "the linker drops it: nothing refers to it")                   \
     /* functions */                                                                    \
     X(KEEP, "sealed", "kept by request")                                               \
     X(NO_SYMBOL, "sealed", "code outside of every sized function symbol")              \

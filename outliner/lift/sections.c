@@ -36,6 +36,15 @@ static bool harmless_link_order(const struct section *section)
            starts_with(section->name, ".gcc_except_table") || section_is_code(section);
 }
 
+static bool is_unused(const struct lift_options *options, uint32_t object,
+                      uint32_t section)
+{
+    if (object >= options->unused_count)
+        return false;
+    const struct unused *unused = &options->unused[object];
+    return section < unused->count && unused->sections[section];
+}
+
 static void add_section(struct lift *lift, uint32_t object, uint32_t index)
 {
     struct program *program = lift->program;
@@ -52,6 +61,8 @@ static void add_section(struct lift *lift, uint32_t object, uint32_t index)
         lift_matches(options->keep_sections, options->keep_section_count,
                      section->name))
         code->refusal = REFUSAL_SECTION_NAME;
+    else if (is_unused(options, object, index))
+        code->refusal = REFUSAL_UNUSED;
 }
 
 static void freeze_link_ordered(struct lift *lift, uint32_t object)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mo-link in the linker's place: `cc -B<prefix>/libexec/mo-link …` and nothing else.
+ *
+ * A link is done twice. The first time it is the user's own, with the question what it
+ * loads; its output is complete and lies where it should. Then everything loaded is
+ * outlined as one program, and the same link is done again with the new files in the
+ * places of the old ones. Its output takes the place of the first one's only if the
+ * linker was content, loaded the same, and the result is smaller. So whatever goes wrong
+ * behind the first link costs the gain and nothing else.
+ *
+ * (To load what the linker would load ourselves, and link once, would save time. But
+ * what a linker loads and drops is known to nobody but it: archive order, groups, weak
+ * symbols, scripts, plugins, garbage collection.)
+ *
+ * What we cannot follow goes to the real linker as it came, and so does every link that
+ * fails: what the user sees then are its messages and its status.
+ */
+#include "ld.h"
+
+#include "mo/link.h"
+#include "mo/outputs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct step {
+    struct arena *session;
+    const char *real;
+    struct command command;
+    struct options options; /* of mo-link, from MO_LINK_FLAGS */
+    const char *scratch;
+    const char *map; /* where mold writes its map; NULL for the others */
+    struct outcome first;
+    struct trace trace;
+    struct choice choice;
+    struct extent before;
+};
+
+enum verdict { LINKED, PASS_ON, INTERRUPTED };
+
+static void say(const struct step *step, const char *what, const char *detail)
+{
+    if (step->options.verbose)
+        fprintf(stderr, "mo-link: %s: %s%s\n", step->command.output, what,
+                detail ? detail : "");
+}
+
+/* --- before the first link --- */
+
+/* MO_LINK_FLAGS, as if they stood on mo-link's own command line. */
+static bool read_flags(struct step *step, struct error *err)
+{
+    static const char name[] = "MO_LINK_FLAGS";
+    const char *flags = getenv(name);
+    struct text_list words = {0};
+    struct bytes text = {(const uint8_t *)flags, flags ? strlen(flags) : 0};
+    if (!options_split(step->session, name, text, &words, err))
+        return false;
+    const char *const ours[] = {"mo-link", "--outline", "--reruns=2"};
+    const char *const target[] = {"--set-name=link", "-o", "scratch/", "input"};
+    char **all = arena_new_array(step->session, char *, words.count + 8);
+    int count = 0;
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        all[count++] = arena_strdup(step->session, ours[i]);
+    for (uint32_t i = 0; i < words.count; i++)
+        all[count++] = arena_strdup(step->session, words.items[i]);
+    for (size_t i = 0; i < sizeof target / sizeof *target; i++)
+        all[count++] = arena_strdup(step->session, target[i]);
+    struct error why = {0};
+    if (!options_parse(step->session, count, all, &step->options, &why))
+        return fail(err, NULL, "%s: %s", name, why.message);
+    if (step->options.inputs.count != 1 || step->options.help || step->options.version)
+        return fail(err, NULL, "%s: only options that say how to outline", name);
+    step->options.strip_debug |= step->command.strips_debug;
+    return true;
+}
+
+/* A reason to leave the link to the real linker; NULL: we can follow it. */
+static const char *obstacle(struct step *step)
+{
+    struct arena *session = step->session;
+    if (step->command.strange)
+        return arena_format(session, "%s is not understood", step->command.strange);
+    for (uint32_t i = 0; i < step->command.scripts.count; i++) {
+        const char *path = step->command.scripts.items[i], *word = NULL;
+        struct bytes text = {0};
+        struct error ignored = {0};
+        if (file_read(session, path, &text, &ignored))
+            word = script_names_files(session, text);
+        if (word)
+            return arena_format(session, "linker script %s names files: %s", path,
+                                word);
+    }
+    return NULL;
+}
+
+static bool is_mold(const char *path)
+{
+    char target[4096];
+    ssize_t size = readlink(path, target, sizeof target - 1);
+    target[size > 0 ? size : 0] = '\0';
+    return strstr(path_base(path), "mold") || strstr(path_base(target), "mold");
+}
+
+/* --- the two links --- */
+
+static bool succeeded(const struct outcome *outcome)
+{
+    return WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == 0;
+}
+
+static struct trace read_trace(struct step *step, const struct outcome *outcome)
+{
+    struct bytes text = {0};
+    struct error ignored = {0};
+    if (!step->map)
+        return trace_read(step->session, outcome);
+    if (!file_read(step->session, step->map, &text, &ignored))
+        return (struct trace){0}; /* nothing was loaded that we may replace */
+    return trace_read_map(step->session, text);
+}
+
+/* Warnings of the first link, without the lines that answer us. */
+static void repeat_messages(struct bytes text)
+{
+    for (struct bytes line; line_next(&text, &line);) {
+        if (!trace_is_gc_line(line))
+            fprintf(stderr, "%.*s\n", (int)line.size, (const char *)line.at);
+    }
+}
+
+static enum verdict link_first(struct step *step)
+{
+    struct error err = {0};
+    if (is_mold(step->real))
+        step->map = step->command.map ? step->command.map
+                                      : path_join(step->session, step->scratch, "map");
+    struct arguments arguments =
+        arguments_first(step->session, step->real, &step->command,
+                        step->command.map ? NULL : step->map);
+    if (!process_run(step->session, step->scratch, &arguments,
+                     step->command.gc_sections, &step->first, &err)) {
+        fprintf(stderr, "mo-link: %s\n", err.message);
+        return PASS_ON;
+    }
+    if (WIFSIGNALED(step->first.status))
+        return INTERRUPTED;
+    if (!succeeded(&step->first))
+        return PASS_ON;
+    step->trace = read_trace(step, &step->first);
+    return LINKED;
+}
+
+/* Where all code lies within reach of a branch, no linker needs veneers. */
+enum { VENEER_FREE_SPAN = 120 * 1024 * 1024 };
+
+static bool outline(struct step *step)
+{
+    step->choice = choose_inputs(step->session, &step->command, &step->trace,
+                                 step->scratch);
+    if (!judge_measure(step->session, step->command.output, &step->before)) {
+        say(step, "not outlined: the output is no ELF file with sections", NULL);
+        return false;
+    }
+    if (step->before.code_span < VENEER_FREE_SPAN)
+        step->options.no_veneers = true;
+    struct outline_job job = {&step->options, &step->choice, &step->trace,
+                              step->scratch, step->command.output};
+    enum outline_result result = outline_apart(step->session, &job);
+    if (result == OUTLINE_NOTHING)
+        say(step, "nothing to outline", NULL);
+    return result == OUTLINE_DONE;
+}
+
+/* Why the second link is not taken; NULL when it is. */
+static const char *second_fault(struct step *step, const struct outcome *outcome,
+                                const char *helpers, const char *output,
+                                struct extent *after)
+{
+    if (!succeeded(outcome))
+        return arena_format(step->session, "the linker refuses the outlined files: %.*s",
+                            (int)outcome->err.size, (const char *)outcome->err.at);
+    struct trace second = read_trace(step, outcome);
+    const char *name =
+        judge_traces(step->session, &step->trace, &second, &step->choice, helpers);
+    if (name)
+        return arena_format(step->session, "it would load other files: %s", name);
+    if (!judge_measure(step->session, output, after))
+        return "the output is no ELF file with sections";
+    if (step->options.no_veneers && after->code_span >= VENEER_FREE_SPAN)
+        return "it would need veneers";
+    if (after->loaded >= step->before.loaded)
+        return arena_format(step->session, "nothing gained (%llu bytes, %llu before)",
+                            (unsigned long long)after->loaded,
+                            (unsigned long long)step->before.loaded);
+    return NULL;
+}
+
+/* What the user's own options print, among the trace. */
+static void show_output(struct step *step, struct bytes text)
+{
+    struct error ignored = {0};
+    if (step->command.prints_map && step->map) /* mold prints its map or writes it */
+        step->command.prints = file_read(step->session, step->map, &text, &ignored);
+    for (struct bytes line; step->command.prints && line_next(&text, &line);)
+        printf("%.*s\n", (int)line.size, (const char *)line.at);
+}
+
+static bool link_second(struct step *step)
+{
+    struct arena *session = step->session;
+    struct outcome outcome = {0};
+    struct error err = {0};
+    struct extent after = {0};
+    const char *helpers = path_join(session, step->scratch, HELPERS_FILE);
+    const char *output = arena_format(session, "%s.mo-link-%ld", step->command.output,
+                                      (long)getpid());
+    struct arguments arguments =
+        arguments_second(session, step->real, &step->command, &step->choice, helpers,
+                         output, step->command.map ? NULL : step->map);
+    const char *fault = NULL;
+    if (!process_run(session, step->scratch, &arguments, step->command.gc_sections,
+                     &outcome, &err))
+        fault = err.message;
+    else
+        fault = second_fault(step, &outcome, helpers, output, &after);
+    if (!fault && rename(output, step->command.output) != 0)
+        fault = "cannot rename the output";
+    if (fault) {
+        unlink(output);
+        say(step, "not outlined: ", fault);
+        return false;
+    }
+    say(step, "outlined: ",
+        arena_format(session, "%llu loaded bytes, %llu before",
+                     (unsigned long long)after.loaded,
+                     (unsigned long long)step->before.loaded));
+    show_output(step, outcome.out);
+    return true;
+}
+
+static void deliver_report(struct step *step)
+{
+    struct error err = {0};
+    struct bytes text = {0};
+    const char *path = path_join(step->session, step->scratch, REPORT_FILE);
+    if (step->options.report == REPORT_NONE ||
+        !file_read(step->session, path, &text, &err))
+        return;
+    if (!step->options.report_path)
+        fwrite(text.at, 1, text.size, stdout);
+    else if (!file_write(step->options.report_path, text, &err))
+        fprintf(stderr, "mo-link: %s\n", err.message);
+}
+
+/* --- the whole --- */
+
+/* A link that writes to a device or a pipe cannot be replaced by another. */
+static bool is_regular(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static enum verdict link_in_scratch(struct step *step)
+{
+    enum verdict verdict = link_first(step);
+    if (verdict != LINKED)
+        return verdict;
+    repeat_messages(step->first.err);
+    bool better = is_regular(step->command.output) && outline(step) &&
+                  link_second(step);
+    if (better || step->options.dry_run)
+        deliver_report(step);
+    /* The first link was silent about what the user wants to read. */
+    return better || !step->command.prints ? LINKED : PASS_ON;
+}
+
+static enum verdict run(struct step *step)
+{
+    struct error err = {0};
+    if (!scratch_make(step->session, &step->scratch, &err)) {
+        fprintf(stderr, "mo-link: linked without outlining: %s\n", err.message);
+        return PASS_ON;
+    }
+    enum verdict verdict = link_in_scratch(step);
+    scratch_remove(step->session, step->scratch);
+    return verdict;
+}
+
+static void wait_out(int number)
+{
+    (void)number; /* the linker gets the signal, too: its end is what we wait for */
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = wait_out};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+static int end_like(const struct outcome *outcome)
+{
+    int number = WTERMSIG(outcome->status);
+    signal(number, SIG_DFL);
+    raise(number);
+    return 128 + number;
+}
+
+static int step_run(struct step *step, int argc, char **argv)
+{
+    struct error err = {0};
+    const char *const *words = NULL;
+    uint32_t count = 0;
+    if (!options_expand(step->session, argc, argv, &words, &count, &err)) {
+        step->command.strange = "a response file that cannot be read";
+    } else {
+        step->command = command_read(step->session, words, count);
+    }
+    const struct command *command = &step->command;
+    if (!real_find(step->session, argv[0], command->emulation, &step->real, &err) ||
+        !read_flags(step, &err)) {
+        fprintf(stderr, "mo-link: error: %s\n", err.message);
+        return 2;
+    }
+    bool no_link = !command->strange &&
+                   (command->file_count == 0 || command->relocatable);
+    if (no_link || getenv("MO_LINK_DEPTH"))
+        return real_exec(step->real, argv);
+    const char *why = obstacle(step);
+    if (why) {
+        fprintf(stderr, "mo-link: %s: linked without outlining: %s\n",
+                command->output ? command->output : "link", why);
+        return real_exec(step->real, argv);
+    }
+    catch_signals();
+    switch (run(step)) {
+    case LINKED: return fflush(stdout) == 0 ? 0 : 1;
+    case INTERRUPTED: return end_like(&step->first);
+    case PASS_ON: break;
+    }
+    return real_exec(step->real, argv);
+}
+
+int main(int argc, char **argv)
+{
+    struct arena *session = arena_new();
+    struct step step = {.session = session};
+    int status = step_run(&step, argc, argv);
+    arena_free(session);
+    return status;
+}

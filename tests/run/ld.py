@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mo-link in the linker's place: `cc -B<folder>` links as before, only smaller.
+
+usage: ld.py --ld PATH --work FOLDER [--all] [--only SUBSTRING]
+
+PATH is our `ld`, in a folder of its own with its other names. Each case links a program
+with and without -B, by several drivers and linkers, and compares what the two do; what
+the linker says, and its status, must be the real linker's.
+"""
+import argparse
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+
+LINKERS = ["bfd", "gold", "lld", "mold"]
+DRIVERS = {
+    "gcc": ["gcc"], "clang": ["clang-19"],
+    "cross-gcc": ["aarch64-linux-gnu-gcc"],
+    "cross-clang": ["clang-19", "--target=aarch64-linux-gnu"],
+}
+# What the ordinary tests take; --all takes all pairs.
+COMMON = {("gcc", "bfd"), ("gcc", "gold"), ("gcc", "mold"), ("clang", "lld"),
+          ("cross-gcc", "bfd"), ("cross-clang", "lld")}
+LLD_FOLDER = "/usr/lib/llvm-19/bin"
+
+
+def repetitive(prefix, count):
+    """C functions that share most of their instructions, so that outlining pays."""
+    lines = ["struct state { long a, b, c, d; char text[64]; };",
+             "int snprintf(char *, unsigned long, const char *, ...);"]
+    for i in range(count):
+        lines.append(f"""
+int {prefix}{i}(struct state *s, long x)
+{{
+    if (x < {i})
+        s->d += {i};
+    s->a = s->b * 3 + s->c; s->b = s->a ^ (s->d >> 2); s->c += s->b * 5 - s->a;
+    s->d = (s->d << 1) ^ s->c; s->text[s->c & 63] = (char)s->a;
+    return snprintf(s->text, sizeof s->text, "%ld %ld {prefix}", s->a + {i}, s->d) + (int)x;
+}}""")
+    return "\n".join(lines) + "\n"
+
+
+def calls(prefix, count):
+    return "".join(f"    sum = sum * 31 + {prefix}{i}(&s, sum & 15);\n" for i in range(count))
+
+
+SOURCES = {
+    "one.c": repetitive("one", 12),
+    "two.c": repetitive("two", 12),
+    "dead.c": repetitive("dead", 12),
+    # what no link may load: it would clash with main.c
+    "unneeded.c": repetitive("unneeded", 4) + "int main(void) { return 99; }\n",
+    "main.c": repetitive("own", 6) + "int printf(const char *, ...);\n" +
+              "".join(f"int {p}{i}(struct state *, long);\n"
+                      for p in ("one", "two") for i in range(12)) +
+              "int main(void)\n{\n    struct state s = {1, 2, 3, 4, {0}};\n"
+              "    long sum = 7;\n" + calls("own", 6) + calls("one", 12) + calls("two", 12) +
+              '    printf("%ld %s\\n", sum, s.text);\n    return (int)(sum & 63);\n}\n',
+    "throw.cc": "".join(f"""
+#include <stdexcept>
+#include <string>
+#include <cstdio>
+struct guard{i} {{ std::string &log; ~guard{i}() {{ log += "~{i}"; }} }};
+int thrower{i}(int x, std::string &log)
+{{
+    guard{i} g{{log}};
+    log += "in{i} ";
+    if (x % 3 == 0) throw std::runtime_error("run " + std::to_string(x));
+    if (x % 3 == 1) throw x + {i};
+    return x;
+}}
+int catcher{i}(int x, std::string &log)
+{{
+    try {{ return thrower{i}(x, log); }}
+    catch (const std::exception &e) {{ log += e.what(); return 1; }}
+    catch (int y) {{ log += std::to_string(y); return y; }}
+}}""" for i in range(8)) + """
+int main()
+{
+    std::string log; int sum = 0;
+    for (int x = 0; x < 9; x++) {
+""" + "".join(f"        sum += catcher{i}(x, log);\n" for i in range(8)) + """
+    }
+    std::printf("%d %s\\n", sum, log.c_str());
+    return sum & 63;
+}
+""",
+    "user.c": 'int printf(const char *, ...); int two_sum(void);\n'
+              'int main(void) { printf("%d\\n", two_sum()); return 3; }\n',
+    "shared.c": repetitive("two", 12) + "__attribute__((visibility(\"hidden\"))) "
+                "int inner(int x) { return x * 3; }\nint two_sum(void)\n{\n"
+                "    struct state s = {1, 2, 3, 4, {0}};\n    long sum = 7;\n" +
+                calls("two", 12) + "    return inner((int)sum);\n}\n",
+    # `early` is wanted by all of the sites that become one helper; GNU ld would then
+    # find it in the archive between its users, and not in the one behind.
+    "early-user.c": "int early(int);\n" + "".join(
+        f"int use{i}(int *p, int x) {{ if (x > {i}) p[0]++; p[1] = early(p[2] * 7 + x); "
+        f"p[3] = early(p[1] ^ p[4]); p[5] = p[3] * 9 + p[1]; return early(p[5]) + {i}; }}\n"
+        for i in range(8)),
+    "early-main.c": repetitive("own", 8) + "int printf(const char *, ...);\n" + "".join(
+        f"int use{i}(int *, int);\n" for i in range(8)) +
+        "int main(void)\n{\n    struct state s = {1, 2, 3, 4, {0}};\n    long sum = 7;\n"
+        "    int p[8] = {1};\n" + calls("own", 8) +
+        "".join(f"    sum += use{i}(p, (int)sum & 7);\n" for i in range(8)) +
+        '    printf("%ld\\n", sum);\n    return 0;\n}\n',
+    "early-wrong.c": "int early(int x) { return x + 100; }\n",
+    "early-right.c": "int early(int x) { return x + 1; }\n",
+    "bad.c": "int missing(int);\nint main(void) { return missing(1); }\n",
+    "part.c": repetitive("one", 12),
+    "words.rsp": "main.o 'one.o'\n-L. -ltwo\n",
+    "names.ld": "SECTIONS { .text : { *(.text.hot) src/one.o(.text) *(.text .text.*) } }\n",
+}
+
+
+class Failed(Exception):
+    pass
+
+
+class Place:
+    """One driver with one linker, in a folder of its own."""
+
+    def __init__(self, arguments, driver, linker):
+        self.ours = os.path.dirname(os.path.abspath(arguments.ld))
+        self.cross = driver.startswith("cross")
+        self.name = f"{driver}-{linker}"
+        self.command = list(DRIVERS[driver])
+        self.linker = linker
+        self.folder = os.path.join(arguments.work, self.name)
+        self.scratch = os.path.join(self.folder, "tmp")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.scratch)
+        os.makedirs(os.path.join(self.folder, "other"))
+        for name, text in SOURCES.items():
+            with open(os.path.join(self.folder, name), "w") as file:
+                file.write(text)
+
+    def run(self, command, flags="-v", **more):
+        environment = dict(os.environ, TMPDIR=self.scratch, MO_LINK_FLAGS=flags)
+        environment.update(more.pop("environment", {}))
+        return subprocess.run(command, cwd=self.folder, text=True, capture_output=True,
+                              env=environment, timeout=120, **more)
+
+    def must(self, command, **more):
+        result = self.run(command, **more)
+        if result.returncode != 0:
+            raise Failed(f"{' '.join(command)}\n{result.stderr}")
+        return result
+
+    def compile(self, *sources, flags=()):
+        for source in sources:
+            driver = list(self.command)
+            if source.endswith(".cc"):
+                driver[0] = driver[0].replace("clang", "clang++").replace("gcc", "g++")
+            self.must(driver + ["-Os", "-w", *flags, "-c", source, "-o",
+                                os.path.splitext(source)[0] + ".o"])
+
+    def link(self, words, ours, cxx=False, **more):
+        driver = list(self.command)
+        if cxx:
+            driver[0] = driver[0].replace("clang", "clang++").replace("gcc", "g++")
+        chosen = [] if self.linker == "default" else ["-fuse-ld=" + self.linker]
+        place = ["-B", self.ours] if ours else []
+        return self.run(driver + chosen + place + ["-B", LLD_FOLDER] + list(words), **more)
+
+    def execute(self, name):
+        runner = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"] if self.cross else []
+        result = self.run(runner + ["./" + name],
+                          environment={"LD_LIBRARY_PATH": self.folder})
+        return result.returncode, result.stdout
+
+    def symbols(self, name):
+        return self.must(["llvm-nm-19", "-a", name]).stdout.split()
+
+    def both(self, words, out="prog", gains=True, cxx=False, runs=True):
+        """Links without and with us, in this order; what both did must be equal."""
+        old = self.link([*words, "-o", "old-" + out], ours=False, cxx=cxx)
+        new = self.link([*words, "-o", out], ours=True, cxx=cxx)
+        if old.returncode != 0 or new.returncode != 0:
+            raise Failed(f"link: {old.returncode} {new.returncode}\n{old.stderr}{new.stderr}")
+        outlined = any("mo_outlined" in symbol for symbol in self.symbols(out))
+        if outlined != gains:
+            raise Failed(f"outlined: {outlined}, wanted {gains}\n{new.stderr}")
+        if os.listdir(self.scratch):
+            raise Failed("something is left in the scratch folder")
+        if [name for name in os.listdir(self.folder) if ".mo-link-" in name]:
+            raise Failed("a second output is left")
+        if runs and self.execute("old-" + out) != self.execute(out):
+            raise Failed(f"behaves differently: {self.execute('old-' + out)} "
+                         f"{self.execute(out)}")
+        return new
+
+    def like_real(self, words, said=""):
+        """The link is the real linker's: its messages, its status, its output."""
+        results = [self.link(words, ours, environment={"LC_ALL": "C"}, flags="")
+                   for ours in (False, True)]
+        old, new = results
+        lines = [line for line in new.stderr.splitlines()
+                 if not line.startswith("mo-link:")]
+        if (old.returncode != new.returncode or old.stdout != new.stdout or
+                [l.replace("/usr/bin/", "") for l in old.stderr.splitlines()] !=
+                [l.replace("/usr/bin/", "") for l in lines] or said not in new.stderr):
+            raise Failed(f"{words}: {old.returncode} {new.returncode}\n{old.stderr}---\n"
+                         f"{new.stderr}---\n{old.stdout}---\n{new.stdout}")
+        return new
+
+
+# --- cases: the name says what is linked ---
+
+def case_objects(place):
+    place.compile("main.c", "one.c", "two.c")
+    place.both(["main.o", "one.o", "two.o"])
+
+
+def case_archive_with_unneeded_members(place):
+    place.compile("main.c", "one.c", "two.c", "unneeded.c")
+    place.must(["ar", "rcs", "libparts.a", "unneeded.o", "one.o", "two.o"])
+    for words in (["main.o", "libparts.a"], ["main.o", "-L.", "-lparts"],
+                  ["main.o", "-L", ".", "-l", "parts"], ["main.o", "-L.", "-l:libparts.a"],
+                  ["-Wl,--start-group", "main.o", "libparts.a", "-Wl,--end-group"]):
+        place.both(words)
+        if any("unneeded" in symbol for symbol in place.symbols("prog")):
+            raise Failed("a member that is not needed has been loaded")
+
+
+def case_whole_archive(place):
+    place.compile("main.c", "one.c", "two.c", "dead.c")
+    place.must(["ar", "rcs", "libparts.a", "one.o", "two.o", "dead.o"])
+    place.both(["main.o", "-Wl,--whole-archive", "libparts.a", "-Wl,--no-whole-archive"])
+    if "dead3" not in place.symbols("prog"):
+        raise Failed("--whole-archive has lost its meaning")
+
+
+def case_members_of_one_name(place):
+    place.compile("main.c", "one.c", "two.c")
+    os.rename(os.path.join(place.folder, "two.o"),
+              os.path.join(place.folder, "other", "one.o"))
+    place.must(["ar", "qcs", "libparts.a", "one.o", "other/one.o"])
+    place.both(["main.o", "libparts.a"])
+
+
+def case_thin_archive(place):
+    place.compile("main.c", "one.c", "two.c", "unneeded.c")
+    place.must(["ar", "rcsT", "other/libthin.a", "unneeded.o", "one.o", "two.o"])
+    place.both(["main.o", "other/libthin.a"])
+
+
+def case_response_file(place):
+    place.compile("main.c", "one.c", "two.c")
+    place.must(["ar", "rcs", "libtwo.a", "two.o"])
+    place.both(["@words.rsp"])
+    place.both(["-Wl,@words.rsp"])
+
+
+def case_static(place):
+    place.compile("main.c", "one.c", "two.c")
+    place.both(["-static", "main.o", "one.o", "two.o"])
+
+
+def case_no_pie(place):
+    place.compile("main.c", "one.c", "two.c", flags=["-fno-pie"])
+    place.both(["-no-pie", "main.o", "one.o", "two.o"])
+
+
+def case_exceptions(place):
+    place.compile("throw.cc")
+    place.both(["throw.o"], cxx=True)
+    place.both(["-static", "throw.o"], cxx=True)
+
+
+def case_shared(place):
+    place.compile("user.c")
+    place.compile("shared.c", flags=["-fPIC"])
+    for name in "old-libshared.so", "libshared.so":
+        result = place.link(["-shared", "shared.o", "-o", name], ours=name[0] == "l")
+        if result.returncode != 0:
+            raise Failed(result.stderr)
+    if not any("mo_outlined" in symbol for symbol in place.symbols("libshared.so")):
+        raise Failed("the shared library is not outlined: " + result.stderr)
+    names = [place.must(["llvm-nm-19", "-D", "--defined-only", "--format=just-symbols",
+                         name]).stdout for name in ("old-libshared.so", "libshared.so")]
+    if names[0] != names[1]:
+        raise Failed(f"exports differ:\n{names[0]}---\n{names[1]}")
+    place.both(["user.o", "-L.", "-lshared", "-Wl,--allow-shlib-undefined"], gains=False)
+
+
+def case_gc_sections(place):
+    place.compile("main.c", "one.c", "two.c", "dead.c",
+                  flags=["-ffunction-sections", "-fdata-sections"])
+    place.must(["ar", "rcs", "libparts.a", "one.o", "two.o"])
+    words = ["main.o", "dead.o", "libparts.a", "-Wl,--gc-sections"]
+    place.both(words)
+    report = place.link([*words, "-o", "prog"], ours=True,
+                        flags="-R").stdout
+    # What mold drops whole it does not name at all.
+    if "nothing refers to it" not in report and (place.linker != "mold" or
+                                                 "dead.o" in report):
+        raise Failed("dropped sections were outlined:\n" + report)
+    if any("dead" in symbol for symbol in place.symbols("prog")
+           if not symbol.startswith("dead.")):
+        raise Failed("a section that was dropped is there")
+
+
+def case_twice(place):
+    place.compile("main.c", "one.c", "two.c")
+    images = []
+    for _ in range(2):
+        place.both(["main.o", "one.o", "two.o"])
+        with open(os.path.join(place.folder, "prog"), "rb") as file:
+            images.append(file.read())
+    if images[0] != images[1]:
+        raise Failed("two links give different bytes")
+
+
+def case_wanted_earlier(place):
+    place.compile("early-main.c", "early-user.c", "early-wrong.c", "early-right.c")
+    for name in "wrong", "right":
+        place.must(["ar", "rcs", f"lib{name}.a", f"early-{name}.o"])
+    words = ["early-main.o", "libwrong.a", "early-user.o", "libright.a"]
+    place.both(words, gains=place.linker in ("lld", "mold"))
+
+
+def case_prints(place):
+    place.compile("main.c", "one.c", "two.c")
+    new = place.both(["main.o", "one.o", "two.o", "-Wl,-M"])
+    if ".text" not in new.stdout:
+        raise Failed("-M prints nothing")
+    place.both(["main.o", "one.o", "two.o", "-Wl,-Map=prog.map"])
+    with open(os.path.join(place.folder, "prog.map")) as file:
+        if ".text" not in file.read():
+            raise Failed("-Map writes nothing")
+
+
+def case_report(place):
+    place.compile("main.c", "one.c", "two.c")
+    place.link(["main.o", "one.o", "two.o", "-o", "prog"], ours=True,
+               flags="-R=json:report.json")
+    with open(os.path.join(place.folder, "report.json")) as file:
+        if '"one.o"' not in file.read():
+            raise Failed("the report does not name the inputs")
+
+
+def case_like_the_real_linker(place):
+    place.compile("main.c", "one.c", "two.c", "bad.c")
+    place.like_real(["bad.o", "-o", "none"])
+    place.like_real(["main.o", "one.o", "two.o", "-Wl,--no-such-option", "-o", "none"])
+    place.like_real(["main.o", "one.o", "two.o", "no-such.o", "-o", "none"])
+    place.like_real(["main.o", "-lno-such-library", "-o", "none"])
+    if os.path.exists(os.path.join(place.folder, "none")):
+        raise Failed("a link that failed has left an output")
+    versions = [place.must([*folder, "--version"]).stdout for folder in (
+        [place.ours + "/ld." + place.linker], ["ld." + place.linker])]
+    if versions[0] != versions[1]:
+        raise Failed(f"--version: {versions}")
+    images = []
+    for ours in False, True:
+        place.link(["-nostdlib", "-r", "one.o", "two.o", "-o", "both.o"], ours)
+        with open(os.path.join(place.folder, "both.o"), "rb") as file:
+            images.append(file.read())
+    if images[0] != images[1]:
+        raise Failed("-r is not passed through")
+    place.both(["main.o", "both.o"])
+
+
+def case_optimised_at_link_time(place):
+    place.compile("main.c", "two.c")
+    place.compile("one.c", flags=["-flto"])
+    if place.linker == "mold" or (place.linker == "lld") != ("clang" in place.name):
+        return
+    new = place.both(["-flto", "main.o", "one.o", "two.o"])
+    if "link-time optimisation, not outlined: one.o" not in new.stderr:
+        raise Failed("the LTO object is not named: " + new.stderr)
+
+
+def case_strange(place):
+    place.compile("main.c", "one.c", "two.c")
+    with open(os.path.join(place.folder, "blob"), "w") as file:
+        file.write("blob")
+    if place.linker in ("bfd", "gold") and not place.cross:
+        place.like_real(["main.o", "one.o", "two.o", "-Wl,-b,binary,blob,-b,elf64-x86-64",
+                         "-o", "prog"], said="linked without outlining: -b")
+    if place.linker == "bfd":
+        place.like_real(["main.o", "one.o", "two.o", "-Wl,-T,names.ld", "-o", "prog"],
+                        said="names files: src/one.o")
+
+
+def case_real_linker(place):
+    place.compile("main.c", "one.c", "two.c")
+    words = ["main.o", "one.o", "two.o", "-o", "prog"]
+    lost = place.link(words, ours=True, environment={"MO_LINK_LD": "/no/such/ld"})
+    if lost.returncode == 0 or "MO_LINK_LD: there is no linker" not in lost.stderr:
+        raise Failed("a linker that is not there: " + lost.stderr)
+    wrong = place.link(words, ours=True, flags="--no-such-flag")
+    if wrong.returncode == 0 or "MO_LINK_FLAGS: unknown option" not in wrong.stderr:
+        raise Failed("flags that are wrong: " + wrong.stderr)
+
+
+def case_environment(place):
+    """No flag at all: the drivers look into COMPILER_PATH, too."""
+    place.compile("main.c", "one.c", "two.c")
+    chosen = ["-fuse-ld=" + place.linker]
+    if "clang" in place.name and place.linker == "lld":
+        return  # Clang prefers the lld beside itself
+    place.must(place.command + chosen + ["main.o", "one.o", "two.o", "-o", "prog"],
+               environment={"COMPILER_PATH": place.ours})
+    if not any("mo_outlined" in symbol for symbol in place.symbols("prog")):
+        raise Failed("not outlined")
+
+
+CASES = {name[5:]: function for name, function in sorted(globals().items())
+         if name.startswith("case_")}
+
+
+def available(driver, linker):
+    if shutil.which(DRIVERS[driver][0]) is None:
+        return False
+    if driver.startswith("cross") and linker == "gold":
+        return False
+    return linker == "lld" or shutil.which("ld." + linker) is not None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ld", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--all", action="store_true", help="every driver with every linker")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    arguments.work = os.path.abspath(arguments.work)
+    failures = count = 0
+    for driver, linker in itertools.product(DRIVERS, LINKERS):
+        if not (arguments.all or arguments.only or (driver, linker) in COMMON):
+            continue
+        if not available(driver, linker):
+            print(f"SKIPPED {driver} with {linker}: not installed")
+            continue
+        for name, case in CASES.items():
+            if arguments.only not in f"{driver}-{linker}-{name}":
+                continue
+            count += 1
+            try:
+                case(Place(arguments, driver, linker))
+            except Failed as why:
+                failures += 1
+                print(f"FAILED {driver}-{linker}-{name}: {why}")
+    print(f"{count} cases, {failures} failed")
+    return 1 if failures or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
