@@ -139,9 +139,13 @@ static void dump_table(FILE *out, const struct program *program,
 {
     static const char *const kinds[] = {"absolute", "relative", "raw"};
     const struct object *object = program->objects->items[table->object];
-    fprintf(out, "table %s+0x%" PRIx32 " %s entries %" PRIu32 " of %u bytes, jump at ",
-            object->sections[table->section].name, table->offset, kinds[table->kind],
-            table->count, table->entry_size);
+    if (table->kind == TABLE_LABELS)
+        fprintf(out, "table of %" PRIu32 " labels, jump at ", table->count);
+    else
+        fprintf(out,
+                "table %s+0x%" PRIx32 " %s entries %" PRIu32 " of %u bytes, jump at ",
+                object->sections[table->section].name, table->offset,
+                kinds[table->kind], table->count, table->entry_size);
     dump_place(out, program, table->insn);
     for (uint32_t i = 0; i < table->count; i++)
         fprintf(out, "%s%" PRIx32, i == 0 ? ":\n  " : " ", table->targets[i]);

@@ -62,6 +62,9 @@ enum insn_trait {
     INSN_PINNED = 1u << 14,       /* never moves: system calls, barriers for speculation,
                                      breakpoints, transactions, stack switches */
     INSN_NOP = 1u << 15,          /* does nothing (padding) */
+    INSN_ENTERED = 1u << 16,      /* data hold its address, so that an indirect jump may lead
+                                     here (set by the lifter) */
+    INSN_JOINED = 1u << 23,       /* a jump in another function leads here (the same) */
     INSN_GLUED = 1u << 17,        /* must not be parted from the next one (set by lifter) */
     INSN_LEADER = 1u << 18,       /* first of a basic block (set by the lifter) */
     INSN_FORBIDDEN = 1u << 19,    /* the lifter forbids moving it, whatever the target says:

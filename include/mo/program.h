@@ -65,11 +65,13 @@ enum table_kind {
     TABLE_RELOC_ABSOLUTE, /* 8-byte entries, a relocation says the position */
     TABLE_RELOC_RELATIVE, /* 4-byte entries, R_*_PC32-like: position - table start */
     TABLE_RAW,            /* no relocations: base + (entry << shift) */
+    TABLE_LABELS,         /* no known place: every label of the function whose address lies
+                             in data (computed goto); their relocations say the positions */
 };
 
 struct jump_table {
     uint32_t insn;    /* instruction index of the indirect jump */
-    uint32_t object, section; /* where the table lies (section index) */
+    uint32_t object, section; /* where the table lies (section index; TABLE_LABELS: none) */
     uint32_t offset;  /* section offset of entry 0 */
     uint32_t count;   /* entries */
     uint8_t entry_size; /* 1, 2, 4, 8 */
@@ -79,7 +81,8 @@ struct jump_table {
     uint32_t base;    /* TABLE_RAW: section offset in the code section */
     /* Instructions (indices, or NO_INDEX) whose taking of an inner label it explains. */
     uint32_t explains;
-    const uint32_t *targets; /* `count` section offsets in the code section */
+    const uint32_t *targets; /* `count` section offsets in code sections: */
+    const uint32_t *codes;   /* their code indices; NULL: all in that of the jump */
 };
 
 /* A relocation, anywhere in the set, that means a position inside a code section which its
@@ -168,6 +171,15 @@ uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *
 /* The row at an instruction; ROW_NONE without an FDE. */
 uint32_t program_row(const struct program *program, uint32_t insn);
 
+/* The jump table of an indirect jump, or NULL. */
+const struct jump_table *table_of_insn(const struct program *program, uint32_t insn);
+/* Where entry `entry` of a jump table leads: the code index, and the instruction when it
+ * lies in the function of the jump; NO_INDEX: in another one (its .cold part). */
+uint32_t table_code(const struct program *program, const struct jump_table *table,
+                    uint32_t entry);
+uint32_t table_insn(const struct program *program, const struct jump_table *table,
+                    uint32_t entry);
+
 /* What a relocated field refers to, resolved as far as the object itself can tell. */
 struct referent {
     bool local;       /* a position in this object: section and offset count */
@@ -202,6 +214,16 @@ uint32_t insn_landing(const struct program *program, const struct function *func
 /* It has a call site with instructions, but no call: compiled so that accesses to memory
  * may throw (-fnon-call-exceptions). */
 bool function_traps(const struct program *program, const struct function *function);
+
+/* --- edges.c --- */
+
+/* The jumps that lead to instruction i of a function: from[start[i]] up to
+ * from[start[i + 1]], as instruction indices of the program. */
+struct edges {
+    const uint32_t *start, *from;
+};
+struct edges function_edges(struct arena *arena, const struct program *program,
+                            const struct function *function);
 
 /* A jump that leaves the function for the entry of another one, as a call by the ABI would. */
 bool insn_is_tail_call(const struct program *program, uint32_t insn);

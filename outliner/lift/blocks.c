@@ -86,7 +86,7 @@ struct successors block_successors(const struct program *program, uint32_t numbe
     }
     if (insn->flow == FLOW_JUMP_INDIRECT) {
         to.table = table_of_insn(program, last);
-        to.leaves = !to.table;
+        to.leaves = !to.table || table_leaves(program, to.table);
     }
     bool goes_on = insn->flow == FLOW_BRANCH || !ends_block(insn);
     if (goes_on && last_block)

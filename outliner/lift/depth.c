@@ -173,9 +173,8 @@ static void flow_on(struct walker *walker, uint32_t number, const struct state *
     struct successors to = block_successors(program, number);
     flow_to(walker, to.direct[0], state);
     flow_to(walker, to.direct[1], state);
-    const struct function *function = &program->functions[walker->function];
     for (uint32_t i = 0; to.table && i < to.table->count; i++) {
-        uint32_t insn = program_insn_at(program, function->code, to.table->targets[i]);
+        uint32_t insn = table_insn(program, to.table, i);
         if (insn != NO_INDEX)
             flow_to(walker, program_block_of_insn(program, insn), state);
     }
@@ -251,6 +250,10 @@ static bool is_part(const struct program *program, uint32_t number)
     for (uint32_t i = 0; i < function->insn_count; i++) {
         uint32_t at = function->first_insn + i;
         uint8_t flow = program->insns[at].flow;
+        const struct jump_table *table =
+            flow == FLOW_JUMP_INDIRECT ? table_of_insn(program, at) : NULL;
+        if (table && table_leaves(program, table))
+            return true;
         uint32_t target = program->insns[at].target;
         bool outside =
             target == NO_INDEX || target < function->start || target >= function->end;

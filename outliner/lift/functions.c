@@ -308,8 +308,7 @@ void lift_functions(struct lift *lift)
         struct span *spans = &all.spans[all.first[code->section]];
         uint32_t count = all.first[code->section + 1] - all.first[code->section];
         code->first_function = lift->functions.count;
-        if (code->refusal != REFUSAL_NONE)
-            continue;
+        /* Frozen ones, too: what their relocations mean depends on the instruction. */
         if (count == 0) {
             lift_freeze(lift, i, REFUSAL_NO_FUNCTIONS, 0);
             continue;

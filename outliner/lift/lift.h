@@ -24,6 +24,12 @@ struct lift {
     array_of(uint32_t) address_takers; /* instruction indices */
     /* Labels that something else than a branch refers to. */
     array_of(struct taken_label) taken;
+    /* Those that tables of labels hold, for computed goto. */
+    array_of(struct label) labels;
+};
+
+struct label {
+    uint32_t function, position; /* index, section offset */
 };
 
 struct taken_label {
@@ -40,6 +46,7 @@ void lift_operands(struct lift *lift);  /* operands.c: relocations of instructio
 void lift_positions(struct lift *lift); /* positions.c: every reference into code */
 void lift_landings(struct lift *lift);  /* landings.c: call-site tables */
 void lift_switches(struct lift *lift);  /* switches.c: jump tables; labels left over */
+void lift_gotos(struct lift *lift);     /* gotos.c: computed goto */
 void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
@@ -61,7 +68,11 @@ struct successors {
 };
 struct successors block_successors(const struct program *program, uint32_t block);
 
-/* The jump table of an indirect jump, or NULL. */
-const struct jump_table *table_of_insn(const struct program *program, uint32_t insn);
+/* The label may be an entry of a table of labels: it is kept for lift_gotos(). */
+bool label_is_goto(struct lift *lift, uint32_t function,
+                   const struct taken_label *label);
+
+/* Some entry leads to another part of the function (.cold). */
+bool table_leaves(const struct program *program, const struct jump_table *table);
 
 #endif

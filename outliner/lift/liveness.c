@@ -190,7 +190,7 @@ bool insn_is_tail_call(const struct program *program, uint32_t number)
 {
     const struct insn *insn = &program->insns[number];
     if (insn->flow == FLOW_JUMP_INDIRECT)
-        return true; /* anything else sealed the function */
+        return !table_of_insn(program, number); /* anything else sealed the function */
     uint32_t function;
     return insn->flow == FLOW_JUMP &&
            callee_of(program, number, &function) != CALLEE_PRIVATE;
@@ -293,7 +293,7 @@ static struct regset live_out(const struct program *program,
             out = joined(out, ins[shape->to.direct[i] - function->first_block]);
     }
     for (uint32_t i = 0; table && i < table->count; i++) {
-        uint32_t insn = program_insn_at(program, function->code, table->targets[i]);
+        uint32_t insn = table_insn(program, table, i);
         if (insn != NO_INDEX)
             out = joined(
                 out, ins[program_block_of_insn(program, insn) - function->first_block]);

@@ -97,7 +97,8 @@ static void note_from_insn(const struct lead *lead)
     else if (insn->flow == FLOW_CALL)
         lift_seal(lead->lift, number, REFUSAL_CALL_INSIDE, position);
     else if (is_transfer(insn))
-        program->insns[there].traits |= INSN_LEADER;
+        program->insns[there].traits |=
+            insn->function == number ? INSN_LEADER : INSN_LEADER | INSN_JOINED;
     else
         take_label(lead);
 }
@@ -211,8 +212,11 @@ static void note_data_reloc(struct lead *lead)
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION,
                     (uint64_t)lead->position);
     } else {
+        uint32_t insn = program_insn_in(program, number, (uint32_t)lead->position);
         if (!at_start)
             take_label(lead);
+        if (!at_start && insn != NO_INDEX)
+            program->insns[insn].traits |= INSN_ENTERED;
         add_ref(lead);
     }
 }

@@ -118,6 +118,37 @@ const char *program_function_name(const struct program *program, uint32_t functi
     return of->symbol == NO_INDEX ? "" : object->symbols[of->symbol].name;
 }
 
+const struct jump_table *table_of_insn(const struct program *program, uint32_t insn)
+{
+    uint32_t low = 0, high = program->table_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->tables[middle].insn < insn)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < program->table_count && program->tables[low].insn == insn;
+    return found ? &program->tables[low] : NULL;
+}
+
+uint32_t table_code(const struct program *program, const struct jump_table *table,
+                    uint32_t entry)
+{
+    return table->codes ? table->codes[entry] : code_of_insn(program, table->insn);
+}
+
+uint32_t table_insn(const struct program *program, const struct jump_table *table,
+                    uint32_t entry)
+{
+    uint32_t number = program->insns[table->insn].function;
+    uint32_t target = table->targets[entry];
+    const struct function *function = &program->functions[number];
+    bool inside = table_code(program, table, entry) == function->code &&
+                  target >= function->start && target < function->end;
+    return inside ? program_insn_in(program, number, target) : NO_INDEX;
+}
+
 const struct call_site *insn_call_site(const struct function *function,
                                        const struct insn *insn)
 {

@@ -44,18 +44,57 @@ static uint64_t table_end(const struct jump_table *table)
     return (uint64_t)table->offset + (uint64_t)table->count * table->entry_size;
 }
 
-const struct jump_table *table_of_insn(const struct program *program, uint32_t insn)
+bool table_leaves(const struct program *program, const struct jump_table *table)
 {
-    uint32_t low = 0, high = program->table_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (program->tables[middle].insn < insn)
-            low = middle + 1;
-        else
-            high = middle;
+    if (table->kind == TABLE_LABELS) /* who knows */
+        return true;
+    for (uint32_t i = 0; table->codes && i < table->count; i++) {
+        if (table_insn(program, table, i) == NO_INDEX)
+            return true;
     }
-    bool found = low < program->table_count && program->tables[low].insn == insn;
-    return found ? &program->tables[low] : NULL;
+    return false;
+}
+
+/* One round: adds the tables of a function. Returns how many entries they have. */
+static uint64_t find_once(struct lift *lift, const struct function *function)
+{
+    struct program *program = lift->program;
+    uint64_t entries = 0;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t insn = function->first_insn + i;
+        struct jump_table table = {.explains = NO_INDEX};
+        if (program->insns[insn].flow != FLOW_JUMP_INDIRECT ||
+            !program->target->find_table(lift->arena, program, insn, &table))
+            continue;
+        table.insn = insn;
+        entries += table.count;
+        array_push(lift->arena, &lift->tables, table);
+    }
+    return entries;
+}
+
+/* Rounds that the tables of one function get to agree with each other. */
+enum { ROUNDS = 8 };
+
+/* A switch inside of a case can be understood only once it is known how control comes
+ * there, so we look again by the light of the tables that the last look has found, until
+ * nothing changes. */
+static void find_in_function(struct lift *lift, const struct function *function)
+{
+    uint32_t first = lift->tables.count, count = 0;
+    uint64_t entries = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        lift->program->tables = arena_copy(lift->arena, lift->tables.items + first,
+                                           count * sizeof *lift->tables.items);
+        lift->program->table_count = count;
+        lift->tables.count = first;
+        uint64_t now = find_once(lift, function);
+        if (lift->tables.count - first == count && now == entries)
+            return;
+        count = lift->tables.count - first;
+        entries = now;
+    }
+    lift->tables.count = first;
 }
 
 static void find_tables(struct lift *lift)
@@ -63,17 +102,8 @@ static void find_tables(struct lift *lift)
     struct program *program = lift->program;
     for (uint32_t f = 0; f < program->function_count; f++) {
         const struct function *function = &program->functions[f];
-        if (program->code[function->code].refusal != REFUSAL_NONE)
-            continue;
-        for (uint32_t i = 0; i < function->insn_count; i++) {
-            uint32_t insn = function->first_insn + i;
-            struct jump_table table = {.explains = NO_INDEX};
-            if (program->insns[insn].flow != FLOW_JUMP_INDIRECT ||
-                !program->target->find_table(lift->arena, program, insn, &table))
-                continue;
-            table.insn = insn;
-            array_push(lift->arena, &lift->tables, table);
-        }
+        if (program->code[function->code].refusal == REFUSAL_NONE)
+            find_in_function(lift, function);
     }
     program->tables = lift->tables.items;
     program->table_count = lift->tables.count;
@@ -201,7 +231,8 @@ static void settle_label(struct lift *lift, const struct place_key *keys,
         return;
     }
     uint32_t f = program_function_at(program, label->code, label->position);
-    lift_seal(lift, f, REFUSAL_LABEL_TAKEN, label->position);
+    if (!label_is_goto(lift, f, label))
+        lift_seal(lift, f, REFUSAL_LABEL_TAKEN, label->position);
 }
 
 static void mark_targets(struct lift *lift)
@@ -213,8 +244,8 @@ static void mark_targets(struct lift *lift)
         if (function_traps(program, &program->functions[f])) /* see landings.c */
             lift_seal(lift, f, REFUSAL_EXCEPTION_TABLE, program->functions[f].start);
         for (uint32_t i = 0; i < table->count; i++) {
-            uint32_t insn =
-                program_insn_at(program, program->functions[f].code, table->targets[i]);
+            uint32_t insn = program_insn_at(program, table_code(program, table, i),
+                                            table->targets[i]);
             if (insn == NO_INDEX)
                 lift_seal(lift, f, REFUSAL_BRANCH_INTO_INSN, table->targets[i]);
             else

@@ -57,23 +57,23 @@ static void move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t sectio
 
 /* --- jump tables --- */
 
-static uint32_t table_code(const struct program *program,
-                           const struct jump_table *table)
+static bool moves(const struct rewrite *rewrite, uint32_t code)
 {
-    return program->functions[program_function_of_insn(program, table->insn)].code;
+    return rewrite->layouts[code].edits.count > 0;
 }
 
-static void move_table_relocs(struct rewrite *rewrite, const struct jump_table *table,
-                              uint32_t code)
+static void move_table_relocs(struct rewrite *rewrite, const struct jump_table *table)
 {
     const struct section *section =
         &rewrite->drafts[table->object].old->sections[table->section];
     for (uint32_t i = 0; i < table->count; i++) {
         uint64_t at = table->offset + (uint64_t)i * table->entry_size;
+        uint32_t code = table_code(rewrite->program, table, i);
         uint32_t reloc = section_reloc_at(section, at);
         assert(reloc < section->reloc_count && section->relocs[reloc].offset == at);
-        move_reloc(rewrite, table->object, table->section, reloc, code,
-                   table->targets[i]);
+        if (moves(rewrite, code))
+            move_reloc(rewrite, table->object, table->section, reloc, code,
+                       table->targets[i]);
     }
 }
 
@@ -108,20 +108,15 @@ static bool move_raw_entries(struct rewrite *rewrite, const struct jump_table *t
     return true;
 }
 
-static bool moves(const struct rewrite *rewrite, uint32_t code)
-{
-    return rewrite->layouts[code].edits.count > 0;
-}
-
 static bool move_table(struct rewrite *rewrite, const struct jump_table *table,
                        struct error *err)
 {
-    uint32_t code = table_code(rewrite->program, table);
-    if (!moves(rewrite, code))
-        return true;
-    if (table->kind == TABLE_RAW)
-        return move_raw_entries(rewrite, table, code, err);
-    move_table_relocs(rewrite, table, code);
+    uint32_t function = program_function_of_insn(rewrite->program, table->insn);
+    uint32_t code = rewrite->program->functions[function].code;
+    if (table->kind == TABLE_RAW) /* such distances do not leave the section */
+        return !moves(rewrite, code) || move_raw_entries(rewrite, table, code, err);
+    if (table->kind != TABLE_LABELS) /* whose relocations are references like others */
+        move_table_relocs(rewrite, table);
     return true;
 }
 

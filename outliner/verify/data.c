@@ -143,9 +143,11 @@ static int compare_tables(const void *a, const void *b)
 
 static struct tables sort_tables(struct arena *arena, const struct program *program)
 {
-    struct tables tables = {.program = program, .count = program->table_count};
-    tables.items =
-        arena_copy(arena, program->tables, tables.count * sizeof *tables.items);
+    struct tables tables = {.program = program};
+    tables.items = arena_new_array(arena, struct jump_table, program->table_count);
+    for (uint32_t i = 0; i < program->table_count; i++)
+        if (program->tables[i].kind != TABLE_LABELS) /* relocations like all others */
+            tables.items[tables.count++] = program->tables[i];
     if (tables.count)
         qsort(tables.items, tables.count, sizeof *tables.items, compare_tables);
     return tables;
@@ -222,22 +224,31 @@ static const struct jump_table *table_at(struct tables *tables, struct spot spot
     return NULL;
 }
 
-/* Entries that say "position - table": the relocation's own place counts from the
- * table's start. */
-static bool relative_agrees(struct verify *verify, const struct program *program,
-                            const struct jump_table *table, struct spot old,
-                            struct spot new, const struct reloc *reloc,
-                            struct error *err)
+/* Where an entry that says "position - table" leads: its relocation counts from its own
+ * place, so `distance` from the table's start is too much. */
+static bool relative_target(const struct side *side, uint32_t object,
+                            const struct reloc *reloc, uint32_t distance,
+                            struct spot *out)
 {
-    struct meaning meaning = meaning_of(&verify->after, new.object, reloc, 0);
-    struct spot before = code_of_table(program, table);
-    uint32_t entry = (old.offset - table->offset) / table->entry_size;
-    before.offset = table->targets[entry];
-    int64_t target = meaning.offset - (int64_t)(old.offset - table->offset);
-    struct spot after = {meaning.object, meaning.section, (uint32_t)target};
-    return (meaning.placed && target >= 0 && target < NO_INDEX &&
+    struct meaning meaning = meaning_of(side, object, reloc, 0);
+    int64_t target = meaning.offset - (int64_t)distance;
+    *out = (struct spot){meaning.object, meaning.section, (uint32_t)target};
+    return meaning.placed && target >= 0 && target < NO_INDEX &&
+           section_is_code(spot_section(side, *out));
+}
+
+/* Both are read from the relocations: of the lifter's table nothing counts here but its
+ * start. An entry may lead into any section of code (.cold parts). */
+static bool relative_agrees(struct verify *verify, const struct jump_table *table,
+                            struct spot old, const struct reloc *a,
+                            const struct reloc *b, struct error *err)
+{
+    uint32_t distance = old.offset - table->offset;
+    struct spot before, after;
+    return (relative_target(&verify->before, old.object, a, distance, &before) &&
+            relative_target(&verify->after, old.object, b, distance, &after) &&
             positions_agree(verify, before, after)) ||
-           table_differs(verify, table, entry, err);
+           table_differs(verify, table, distance / table->entry_size, err);
 }
 
 /* --- data --- */
@@ -285,7 +296,7 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
         old.offset = new.offset = (uint32_t)a->relocs[i].offset;
         const struct jump_table *table = table_at(tables, old);
         bool relative = table && table->kind == TABLE_RELOC_RELATIVE;
-        bool fine = relative ? relative_agrees(verify, tables->program, table, old, new,
+        bool fine = relative ? relative_agrees(verify, table, old, &a->relocs[i],
                                                &b->relocs[i], err)
                              : reloc_agrees(verify, old, new, &a->relocs[i],
                                             &b->relocs[i], 0, err);

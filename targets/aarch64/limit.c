@@ -353,7 +353,9 @@ bool trace_limit(struct trace *trace, uint32_t insn, struct operand operand, boo
     while (walk.next < walk.states.count) {
         const struct place_in_time state = walk.states.items[walk.next++];
         struct edge edge = FIRST_EDGE;
-        if (state.insn == trace->first || !trace_next_edge(trace, state.insn, &edge))
+        if (state.insn == trace->first ||
+            trace->program->insns[state.insn].traits & INSN_JOINED ||
+            !trace_next_edge(trace, state.insn, &edge))
             return false;
         do {
             if (!follow_edge(&walk, edge, state))

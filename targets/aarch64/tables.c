@@ -19,9 +19,12 @@
  * earlier compare or a mask may let more through than the table has entries. So a table
  * must also end before the next place in its section that anything refers to or a
  * symbol names; compilers put tables beside objects that are all named or referred to,
- * so this catches it. Every entry must lead to an instruction of the function, and none
- * into the code between compare and branch. If anything is in doubt, we do not explain
- * it.
+ * so this catches it. Nor may it end too early, which nothing else would notice: up to
+ * that next place there may be only what aligns it, fewer zeros than the section's
+ * alignment. As entries those would lead to the base, so we take them for entries: a
+ * way that nobody goes does no harm. Every entry must lead to an instruction of the
+ * function, and none into the code between compare and branch. If anything is in doubt,
+ * we do not explain it.
  */
 #include "mo/bytes.h"
 #include "target.h"
@@ -254,13 +257,24 @@ static uint64_t next_place(const struct object *object, uint32_t section,
     return next;
 }
 
+/* Nothing but alignment lies between the table and the next place. */
+static bool is_padding(const struct section *data, uint64_t start, uint64_t end)
+{
+    for (uint64_t at = start; at < end; at++) {
+        if (data->data.at[at] != 0)
+            return false;
+    }
+    return start <= end && (end - start < data->align || start == end);
+}
+
 /* The entries can be read, and are what they are: constant bytes without relocations,
- * before the next object in their section. */
+ * all that lies before the next object in their section. *count grows by the padding.
+ */
 static bool table_holds(const struct trace *trace, const struct shape *shape,
-                        uint64_t count)
+                        uint64_t *count)
 {
     const struct section *data = &trace->object->sections[shape->section];
-    const uint64_t end = shape->offset + count * shape->entry_size;
+    const uint64_t end = shape->offset + *count * shape->entry_size;
     if (data->type != SHT_PROGBITS || !(data->flags & SHF_ALLOC) ||
         data->flags & (SHF_WRITE | SHF_EXECINSTR) || end > data->data.size ||
         shape->offset % shape->entry_size)
@@ -268,7 +282,11 @@ static bool table_holds(const struct trace *trace, const struct shape *shape,
     const uint32_t reloc = section_reloc_at(data, shape->offset);
     if (reloc < data->reloc_count && data->relocs[reloc].offset < end)
         return false;
-    return end <= next_place(trace->object, shape->section, shape->offset);
+    const uint64_t next = next_place(trace->object, shape->section, shape->offset);
+    if (!is_padding(data, end, next))
+        return false;
+    *count += (next - end) / shape->entry_size;
+    return true;
 }
 
 /* Section offsets that the entries mean, NULL when one of them is no good. */
@@ -297,16 +315,17 @@ static bool explain(struct arena *arena, struct trace *trace, uint32_t branch,
                     struct jump_table *out)
 {
     struct shape shape = {0};
-    uint64_t limit;
+    uint64_t limit, count;
     bool *seen = arena_new_array(trace->stage, bool, trace->count);
     if (!match_shape(trace, branch, &shape) ||
-        !trace_limit(trace, shape.load, shape.index, seen, &limit) ||
-        limit >= ENTRIES || !table_holds(trace, &shape, limit + 1))
+        !trace_limit(trace, shape.load, shape.index, seen, &limit) || limit >= ENTRIES)
         return false;
-    const uint32_t count = (uint32_t)limit + 1;
+    count = limit + 1;
+    if (!table_holds(trace, &shape, &count))
+        return false;
     for (uint32_t i = shape.load; i <= branch; i++) /* nor past the load */
         seen[i - trace->first] = true;
-    const uint32_t *targets = read_targets(arena, trace, &shape, count, seen);
+    const uint32_t *targets = read_targets(arena, trace, &shape, (uint32_t)count, seen);
     if (!targets)
         return false;
     const struct function *function =
@@ -316,7 +335,7 @@ static bool explain(struct arena *arena, struct trace *trace, uint32_t branch,
         .object = trace->program->code[function->code].object,
         .section = shape.section,
         .offset = shape.offset,
-        .count = count,
+        .count = (uint32_t)count,
         .entry_size = shape.entry_size,
         .kind = TABLE_RAW,
         .is_signed = shape.is_signed,

@@ -5,7 +5,7 @@
 
 #include <elf.h>
 
-enum { COPIES = 8, STACK = 31 };
+enum { COPIES = 8, STACK = 31, LAST_RESULT = 1 };
 
 /* orr xD, xzr, xM */
 bool trace_is_copy(uint32_t word, uint32_t *source)
@@ -34,30 +34,8 @@ struct trace trace_new(struct arena *stage, const struct program *program,
         .section = program_section(program, function->code),
         .first = function->first_insn,
         .count = function->insn_count,
-        .source_head = arena_new_array(stage, uint32_t, function->insn_count),
-        .source_next = arena_new_array(stage, uint32_t, function->insn_count),
+        .edges = function_edges(stage, program, function),
     };
-    const uint32_t start = program->insns[trace.first].offset;
-    for (uint32_t i = 0; i < trace.count; i++)
-        trace.source_head[i] = NO_INDEX;
-    for (uint32_t i = 0; i < trace.count; i++) {
-        const struct insn *from = &program->insns[trace.first + i];
-        const uint32_t pad = insn_landing(program, function, trace.first + i);
-        if (pad != NO_INDEX) {
-            trace.source_next[i] = trace.source_head[pad - trace.first];
-            trace.source_head[pad - trace.first] = i;
-            continue;
-        }
-        if ((from->flow != FLOW_JUMP && from->flow != FLOW_BRANCH) ||
-            from->target == NO_INDEX || from->target < start)
-            continue;
-        /* Instructions are four bytes each, without gaps. */
-        const uint32_t to = (from->target - start) / 4;
-        if (to >= trace.count)
-            continue;
-        trace.source_next[i] = trace.source_head[to];
-        trace.source_head[to] = i;
-    }
     return trace;
 }
 
@@ -70,35 +48,40 @@ static bool falls_through(const struct insn *insn)
 bool trace_next_edge(const struct trace *trace, uint32_t insn, struct edge *edge)
 {
     const uint32_t at = insn - trace->first;
-    if (edge->from == NO_INDEX && at > 0 &&
-        falls_through(&trace->program->insns[insn - 1])) {
-        *edge = (struct edge){insn - 1, false};
-        return true;
+    if (edge->from == NO_INDEX) {
+        edge->next = trace->edges.start[at];
+        if (at > 0 && falls_through(&trace->program->insns[insn - 1])) {
+            edge->from = insn - 1;
+            return true;
+        }
     }
-    const uint32_t next = edge->taken ? trace->source_next[edge->from - trace->first]
-                                      : trace->source_head[at];
-    if (next == NO_INDEX)
+    if (edge->next == trace->edges.start[at + 1])
         return false;
-    *edge = (struct edge){trace->first + next, true};
+    edge->from = trace->edges.from[edge->next++];
+    edge->taken = true;
     return true;
 }
 
 bool trace_only_falls_in(const struct trace *trace, uint32_t insn)
 {
     const uint32_t at = insn - trace->first;
-    return at > 0 && trace->source_head[at] == NO_INDEX &&
+    return at > 0 && trace->edges.start[at] == trace->edges.start[at + 1] &&
+           !(trace->program->insns[insn].traits & INSN_JOINED) &&
            falls_through(&trace->program->insns[insn - 1]);
 }
 
-/* What becomes of the register in this instruction: written, lost in a call, or kept.
- */
+/* What becomes of the register in this instruction: written, lost in a call, or kept. A
+ * call may leave a result in x0 or x1. In any other register the caller finds what was
+ * there (gcc's -fipa-ra keeps values in registers that a callee is known not to write),
+ * or looks for nothing. */
 enum fate { FATE_KEPT, FATE_WRITTEN, FATE_LOST };
 
 static enum fate fate_in(const struct trace *trace, uint32_t at, uint32_t reg)
 {
     const struct insn *insn = &trace->program->insns[at];
     if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
-        return trace_survives_call(trace, at, reg) ? FATE_KEPT : FATE_WRITTEN;
+        return trace_calls_outlined(trace, at) || reg <= LAST_RESULT ? FATE_WRITTEN
+                                                                     : FATE_KEPT;
     return insn->defs >> reg & 1u ? FATE_WRITTEN : FATE_KEPT;
 }
 
@@ -205,6 +188,8 @@ static struct defs defs_of(struct trace *trace, uint32_t insn, struct place_of_v
     array_push(trace->stage, &work, insn);
     while (work.count > 0 && defs.count <= DEFS) {
         const uint32_t at = work.items[--work.count];
+        if (trace->program->insns[at].traits & INSN_JOINED) /* from who knows where */
+            return (struct defs){.count = DEFS + 1};
         for (struct edge edge = FIRST_EDGE; trace_next_edge(trace, at, &edge);) {
             const uint32_t from = edge.from;
             const enum fate fate = of.slot ? slot_fate(trace, from, of.displacement)

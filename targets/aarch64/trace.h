@@ -16,10 +16,7 @@ struct trace {
     const struct object *object;
     const struct section *section; /* of the code */
     uint32_t first, count;         /* instructions of the function */
-    /* The direct branches to an instruction, as lists. All numbers count from `first`;
-     * NO_INDEX ends a list. */
-    uint32_t *source_head; /* by target */
-    uint32_t *source_next; /* by branch */
+    struct edges edges;
 };
 
 struct trace trace_new(struct arena *stage, const struct program *program,
@@ -39,12 +36,13 @@ uint32_t trace_word(const struct trace *trace, uint32_t insn);
 struct edge {
     uint32_t from; /* instruction index */
     bool taken;    /* by its branch, not by falling through */
+    uint32_t next; /* in trace.edges */
 };
 
-#define FIRST_EDGE ((struct edge){NO_INDEX, false})
+#define FIRST_EDGE ((struct edge){NO_INDEX, false, 0})
 
 /* Steps to the next edge into an instruction, from FIRST_EDGE on; false behind the
- * last. Only edges that can be seen: not those of jump tables and landing pads. */
+ * last. Only edges that are known: see edges.c. */
 bool trace_next_edge(const struct trace *trace, uint32_t insn, struct edge *edge);
 
 /* Nothing but the instruction before it leads here. */

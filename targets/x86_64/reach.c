@@ -2,11 +2,11 @@
  *
  * Backward search through one function.
  *
- * The graph is the one that instructions show: falling through, jumps and branches
- * whose target lies in the function. Entries that are not visible (from a cold part in
- * another section, by a table not found yet, by an exception) are missing, so answers
- * are "all definitions seen" and "bound on all paths seen". tables.c checks what it
- * builds on them against the relocations, which are independent.
+ * The graph is the one that is known by then: falling through, and edges.c. Entries
+ * that are not visible (from a cold part in another section, by a table not found yet)
+ * are missing, so answers are "all definitions seen" and "bound on all paths seen".
+ * tables.c checks what it builds on them against the relocations, which are
+ * independent.
  */
 #include "reach.h"
 
@@ -19,36 +19,12 @@ static uint32_t insn_count(const struct reach *reach)
     return reach->function->insn_count;
 }
 
-/* Position in the function of the instruction that a branch leads to, or NO_INDEX. */
-static uint32_t branch_target(const struct reach *reach, const struct insn *insn)
+static void find_indirect(struct reach *reach)
 {
-    if ((insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH) ||
-        insn->target < reach->function->start || insn->target >= reach->function->end)
-        return NO_INDEX;
-    uint32_t to = program_insn_at(reach->program, reach->function->code, insn->target);
-    return to == NO_INDEX ? NO_INDEX : to - reach->function->first_insn;
-}
-
-static void add_edges(struct reach *reach, struct arena *arena)
-{
-    uint32_t count = insn_count(reach), first = reach->function->first_insn;
-    uint32_t *target = arena_new_array(arena, uint32_t, count);
-    for (uint32_t i = 0; i < count; i++) {
-        target[i] = branch_target(reach, &reach->program->insns[first + i]);
-        uint32_t pad = insn_landing(reach->program, reach->function, first + i);
-        if (pad != NO_INDEX)
-            target[i] = pad - first;
-        if (target[i] != NO_INDEX)
-            reach->start[target[i] + 1]++;
-        if (reach->program->insns[first + i].flow == FLOW_JUMP_INDIRECT)
-            reach->indirect[reach->indirect_count++] = first + i;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        reach->start[i + 1] += reach->start[i];
-    uint32_t *next = arena_copy(arena, reach->start, sizeof *next * (count + 1));
-    for (uint32_t i = 0; i < count; i++)
-        if (target[i] != NO_INDEX)
-            reach->from[next[target[i]]++] = first + i;
+    uint32_t first = reach->function->first_insn;
+    for (uint32_t i = first; i < first + insn_count(reach); i++)
+        if (reach->program->insns[i].flow == FLOW_JUMP_INDIRECT)
+            reach->indirect[reach->indirect_count++] = i;
 }
 
 void reach_init(struct reach *reach, struct arena *arena, const struct program *program,
@@ -63,13 +39,12 @@ void reach_init(struct reach *reach, struct arena *arena, const struct program *
         .section = program_section(program, function->code),
         .code = &program->code[function->code],
         .function = function,
-        .start = arena_new_array(arena, uint32_t, (size_t)count + 1),
-        .from = arena_new_array(arena, uint32_t, count),
+        .edges = function_edges(arena, program, function),
         .indirect = arena_new_array(arena, uint32_t, count),
         .work = arena_new_array(arena, uint32_t, (size_t)count * 16),
         .seen = arena_new_array(arena, uint16_t, count),
     };
-    add_edges(reach, arena);
+    find_indirect(reach);
 }
 
 bool reach_view(const struct reach *reach, uint32_t insn, struct view *out)
@@ -137,15 +112,29 @@ static void visit(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t *top
     reach->work[(*top)++] = at << 4 | reg;
 }
 
+/* The call may leave a value in the register that its caller goes on to use: a result,
+ * or what an outlined part of the caller has made. In any other register the caller
+ * finds what was there (gcc's -fipa-ra keeps values in registers that a callee is known
+ * not to write), or looks for nothing. */
+static bool call_results(const struct reach *reach, uint32_t insn, uint8_t reg)
+{
+    const uint64_t results = 1u << BIT_RAX | 1u << BIT_RDX;
+    const struct insn *at = &reach->program->insns[insn];
+    uint64_t abi = at->defs | reach->program->target->call_kills.regs;
+    return (results >> reg & 1) || insn_may_write(reach->program, insn) & ~abi;
+}
+
 /* The predecessor's own definition ends the path. False: there are too many. */
 static bool step_back(struct reach *reach, uint32_t insn, uint8_t reg, uint32_t *top,
                       struct defs *defs)
 {
-    if (!defines(reach, &reach->program->insns[insn], reg)) {
+    bool call = is_call(&reach->program->insns[insn]);
+    if (call ? !call_results(reach, insn, reg)
+             : !defines(reach, &reach->program->insns[insn], reg)) {
         visit(reach, insn, reg, top);
         return true;
     }
-    if (is_call(&reach->program->insns[insn])) {
+    if (call) {
         defs->killed = true;
         return true;
     }
@@ -169,10 +158,12 @@ struct defs reach_definitions(struct reach *reach, uint32_t insn, uint8_t reg,
     while (top != 0) {
         uint32_t at = reach->work[--top] >> 4;
         bool through = at != 0 && falls_through(&insns[first + at - 1]);
-        bool lost = at != 0 && !through && reach->start[at] == reach->start[at + 1];
+        bool lost =
+            at != 0 && !through && reach->edges.start[at] == reach->edges.start[at + 1];
         bool ok = !through || step_back(reach, first + at - 1, reg, &top, &defs);
-        for (uint32_t i = reach->start[at]; ok && i < reach->start[at + 1]; i++)
-            ok = step_back(reach, reach->from[i], reg, &top, &defs);
+        for (uint32_t i = reach->edges.start[at]; ok && i < reach->edges.start[at + 1];
+             i++)
+            ok = step_back(reach, reach->edges.from[i], reg, &top, &defs);
         for (uint32_t i = 0; ok && lost && hidden && i < reach->indirect_count; i++)
             ok = step_back(reach, reach->indirect[i], reg, &top, &defs);
         if (!ok)
@@ -192,7 +183,8 @@ static uint64_t compared_with(const struct reach *reach, uint32_t jump, uint8_t 
     for (uint32_t i = jump; i > first && jump - i < FLAGS_DISTANCE; i--) {
         const struct insn *before = &insns[i - 1];
         uint32_t at = i - first;
-        if (reach->start[at] != reach->start[at + 1] || before->flow != FLOW_NEXT)
+        if (reach->edges.start[at] != reach->edges.start[at + 1] ||
+            before->flow != FLOW_NEXT || insns[i].traits & INSN_JOINED)
             return 0;
         if (!(before->flag_defs & (FLAG_CF | FLAG_ZF))) {
             if (defines(reach, before, reg))
@@ -296,12 +288,13 @@ struct bound reach_bound(struct reach *reach, uint32_t insn, uint8_t reg)
         uint32_t at = state >> 4;
         uint8_t tracked = state & 15;
         bool through = at != 0 && falls_through(&insns[first + at - 1]);
-        if (at == 0 || (!through && reach->start[at] == reach->start[at + 1]))
+        if (at == 0 ||
+            (!through && reach->edges.start[at] == reach->edges.start[at + 1]))
             return unknown; /* the value comes from where we cannot see */
         if (through && !bound_edge(reach, first + at - 1, false, tracked, &top, &bound))
             return unknown;
-        for (uint32_t i = reach->start[at]; i < reach->start[at + 1]; i++)
-            if (!bound_edge(reach, reach->from[i], true, tracked, &top, &bound))
+        for (uint32_t i = reach->edges.start[at]; i < reach->edges.start[at + 1]; i++)
+            if (!bound_edge(reach, reach->edges.from[i], true, tracked, &top, &bound))
                 return unknown;
     }
     return bound;
@@ -311,7 +304,8 @@ uint8_t reach_bias(const struct program *program, uint32_t code,
                    const struct reloc *reloc)
 {
     const struct reloc_kind *kind = x86_64_reloc_kind(reloc->type);
-    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL);
+    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL ||
+                             kind->kind == RELOC_GOT);
     uint32_t function =
         relative ? program_function_at(program, code, (uint32_t)reloc->offset)
                  : NO_INDEX;

@@ -17,9 +17,7 @@ struct reach {
     const struct section *section; /* the code */
     const struct code *code;
     const struct function *function;
-    /* Jumps and branches to instruction i of the function: from[start[i]] up to
-     * from[start[i + 1]], as instruction indices of the program. */
-    uint32_t *start, *from;
+    struct edges edges;
     uint32_t *indirect; /* its indirect jumps, as instruction indices of the program */
     uint32_t indirect_count;
     uint32_t *work; /* worklist; an instruction enters at most once per register */

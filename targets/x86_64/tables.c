@@ -24,12 +24,14 @@
  * lets through, on every path. Where that cannot be seen (the index lives in memory;
  * the default case is unreachable) the run of relocations says it, up to the next place
  * in that data section that anything refers to. In both cases every entry must have its
- * relocation and land on an instruction of the function that jumps. An entry that we
+ * relocation and land on an instruction of the function that jumps, or of a .cold part
+ * in another section (gcc moves unlikely cases there). An entry that we
  * miss costs little: the lifter finds a relocation that nobody explains, and refuses.
  */
 #include "reach.h"
 
 #include <elf.h>
+#include <string.h>
 
 enum { COPY_LIMIT = 8 };
 
@@ -287,21 +289,36 @@ static uint32_t next_referenced(const struct reach *reach, struct address at)
     return next;
 }
 
-/* The position that entry i means, or NO_INDEX when it is no entry of this function. */
-static uint32_t entry_target(const struct reach *reach, const struct shape *shape,
-                             const struct reloc *reloc, uint32_t i)
+/* A switch may lead into this function: the one around it, or a cold part. */
+static bool is_part(const struct reach *reach, uint32_t number)
 {
+    const struct function *function = &reach->program->functions[number];
+    return function == reach->function ||
+           strstr(program_function_name(reach->program, number), ".cold");
+}
+
+struct entry {
+    uint32_t code, offset; /* code index, section offset */
+};
+
+/* The position that entry i means; false when it is no entry of this function. */
+static bool entry_target(const struct reach *reach, const struct shape *shape,
+                         const struct reloc *reloc, uint32_t i, struct entry *out)
+{
+    const struct program *program = reach->program;
     bool relative = shape->kind == TABLE_RELOC_RELATIVE;
     if (reloc->type != (relative ? (uint32_t)R_X86_64_PC32 : (uint32_t)R_X86_64_64))
-        return NO_INDEX;
+        return false;
     struct referent to = program_referent(reach->object, reloc, 0);
     int64_t position = to.offset - (relative ? 4 * (int64_t)i : 0);
-    if (!to.local || to.section != reach->code->section ||
-        position < reach->function->start || position >= reach->function->end)
-        return NO_INDEX;
-    uint32_t insn =
-        program_insn_at(reach->program, reach->function->code, (uint32_t)position);
-    return insn == NO_INDEX ? NO_INDEX : (uint32_t)position;
+    uint32_t code =
+        to.local ? program_code_of(program, reach->code->object, to.section) : NO_INDEX;
+    if (code == NO_INDEX || position < 0 || position >= (int64_t)NO_INDEX)
+        return false;
+    *out = (struct entry){code, (uint32_t)position};
+    uint32_t function = program_function_at(program, code, out->offset);
+    return function != NO_INDEX && is_part(reach, function) &&
+           program_insn_in(program, function, out->offset) != NO_INDEX;
 }
 
 /* Relocations of consecutive entries, `limit` at most, stopping before `end`. */
@@ -325,20 +342,24 @@ static bool read_entries(struct arena *arena, struct reach *reach,
     struct bound bound = {0};
     if (shape->index != NO_REG)
         bound = reach_bound(reach, shape->load, shape->index);
-    uint32_t end = bound.is_exact ? NO_INDEX : next_referenced(reach, shape->table);
+    uint32_t end = next_referenced(reach, shape->table);
     uint32_t limit = bound.count ? bound.count : UINT32_MAX;
     uint32_t first = section_reloc_at(section, shape->table.offset);
     uint32_t count = count_run(section, shape, first, limit, end);
     if (count == 0 || (bound.is_exact && count != bound.count))
         return false;
     uint32_t *targets = arena_new_array(arena, uint32_t, count);
+    uint32_t *codes = arena_new_array(arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
-        targets[i] = entry_target(reach, shape, &section->relocs[first + i], i);
-        if (targets[i] == NO_INDEX)
+        struct entry entry;
+        if (!entry_target(reach, shape, &section->relocs[first + i], i, &entry))
             return false;
+        targets[i] = entry.offset;
+        codes[i] = entry.code;
     }
     out->count = count;
     out->targets = targets;
+    out->codes = codes;
     return true;
 }
 

@@ -11,7 +11,8 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         libc (programs that use much of the C and C++ libraries, all of which is outlined:
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
         archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
-        csmith (random programs; --count of them for each target and compiler).
+        csmith (random programs; --count of them for each target and compiler),
+        switches (random programs made of switches; the same, see switches.py).
 With --shake=N every case is shaken instead (by N seeds alone, and once after outlining).
 Every case compares standard output and exit code of the program before and after, linked
 with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
@@ -25,6 +26,8 @@ import subprocess
 import sys
 import threading
 import zlib
+
+import switches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.normpath(os.path.join(HERE, "..", "..", "fixtures"))
@@ -360,8 +363,31 @@ def csmith_cases(args):
             yield name, case
 
 
+SWITCH_FLAGS = [["-fno-pic"], ["-fPIC"], ["-ffunction-sections"], ["-fno-asynchronous-unwind-tables"]]
+
+
+def switch_cases(args):
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for seed in range(args.seed, args.seed + args.count):
+            level = LEVELS[kind][seed % len(LEVELS[kind])]
+            flags = SWITCH_FLAGS[seed // 5 % len(SWITCH_FLAGS)]
+            name = "%s-%s%s%s-switches-%d" % (target, kind, level, "".join(flags), seed)
+
+            def case(folder, target=target, kind=kind, level=level, flags=flags, seed=seed,
+                     name=name):
+                source = os.path.join(folder, "s.c")
+                with open(source, "w") as out:
+                    out.write(switches.generate(seed))
+                made = os.path.join(folder, "a.o")
+                must(compiler(kind, target) + [level] + flags + ["-w", "-c", source, "-o", made])
+                check(args, name, target, folder, [made], [made], [],
+                      flags=["-no-pie"] if "-fno-pic" in flags else [])
+
+            yield name, case
+
+
 SUITES = {"libc": libc_cases, "fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
-          "archives": archive_cases, "csmith": csmith_cases}
+          "archives": archive_cases, "csmith": csmith_cases, "switches": switch_cases}
 
 
 def attempt(args, name, case):
