@@ -18,7 +18,10 @@ struct lift_options lift_options_of(const struct options *options)
 
 struct plan_options plan_options_of(const struct options *options)
 {
-    return (struct plan_options){options->min_saving, options->no_veneers};
+    return (struct plan_options){.minimum_saving = options->min_saving,
+                                 .no_veneers = options->no_veneers,
+                                 .apart = options->output_is_directory,
+                                 .without = options->without};
 }
 
 void dump_place(FILE *out, const struct program *program, uint32_t insn)

@@ -73,6 +73,8 @@ const struct option options_table[] = {
      "promise that the linker will need no range-extension veneers, so that the "
      "registers "
      "which those clobber survive calls to helpers"                                                             },
+    {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
+     "an experiment: do without stay-in-place; may be repeated"                                                 },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more"                                                                                      },
@@ -244,6 +246,7 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
     case KIND_BYTES:
         return parse_number(option->name, value, 1, 1000000000, (int64_t *)field, err);
     case KIND_STAGE: return parse_stage(value, (uint32_t *)field, err);
+    case KIND_BITS: return options_technique(value, (uint32_t *)field, err);
     case KIND_REPORT: return parse_report(parser->out, value, err);
     }
     return true;
@@ -299,7 +302,7 @@ static bool check_outline_options(const struct parser *parser, struct error *err
                                       OPTION_NO_VERIFY};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
-                                        OPTION_DROP_ALIGNMENT};
+                                        OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
     /* Shaking reads, rewrites and verifies as outlining does, but chooses nothing. */
     size_t count = out->shake ? 2 : sizeof always / sizeof *always;

@@ -21,6 +21,7 @@ enum option_position {
     OPTION_KEEP_SECTION,
     OPTION_MIN_SAVING,
     OPTION_NO_VENEERS,
+    OPTION_WITHOUT,
     OPTION_DROP_ALIGNMENT,
     OPTION_NO_VERIFY,
     OPTION_REPORT,
@@ -41,6 +42,7 @@ enum option_kind {
     KIND_SEED,   /* uint32_t, at least 1 */
     KIND_BYTES,  /* int64_t, at least 1 */
     KIND_STAGE,  /* enum dump_stage */
+    KIND_BITS,   /* bits of a uint32_t: enum technique, one more each time */
     KIND_REPORT, /* enum report_format and a path; the value is optional */
 };
 
@@ -69,5 +71,9 @@ extern const struct option options_table[];
 
 /* The option's name that is spelt most like this, or NULL when none is near. */
 const char *options_nearest(struct arena *session, const char *argument);
+
+/* Adds the bit of a technique's name. */
+MO_MUST_CHECK bool options_technique(const char *name, uint32_t *out,
+                                     struct error *err);
 
 #endif

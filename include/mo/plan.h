@@ -19,10 +19,18 @@ enum form {
 };
 const char *form_name(enum form form); /* "plain", … */
 
+/* May the occurrence stay where it is, and be the helper of the others? */
+enum stay {
+    STAY_NEVER,
+    STAY_CAN,
+    STAY_ONLY, /* it cannot be a site any more */
+};
+
 struct site {
     uint32_t insn;   /* instruction index of the payload's first instruction */
     uint8_t form;    /* enum form */
     uint8_t scratch; /* FORM_SAVE_REGISTER: register bit number */
+    uint8_t stay;    /* enum stay: for the choice alone */
 };
 
 struct helper {
@@ -32,10 +40,12 @@ struct helper {
                              sites agree on it when the payload addresses SP */
     bool tail;       /* its sites are FORM_TAIL */
     bool thunk;      /* its sites are FORM_THUNK */
+    bool stays;      /* it has no body: the sites jump to an occurrence that stays in place */
+    uint32_t stays_at; /* that one's instruction index */
     uint32_t entry_row; /* rows at the payload's instructions start from it (tail), or the
                            plain row (all others); ROW_NONE: it needs no FDE */
     uint64_t settled;   /* tail: registers whose rules its rows leave out, see tails.c */
-    uint32_t body_size; /* bytes of the helper */
+    uint32_t body_size; /* bytes of the helper; 0 for one that stays in place */
     int64_t saving;     /* estimated loaded bytes */
     uint64_t hash;      /* of the body, for its name */
 };
@@ -56,6 +66,14 @@ struct plan {
 struct plan_options {
     int64_t minimum_saving; /* per helper, loaded bytes; at least 1 */
     bool no_veneers;        /* the user promises that no veneer will be needed */
+    bool apart;             /* the output is several objects */
+    uint32_t without;       /* TECHNIQUE_… that are not wanted */
+};
+
+/* What can be switched off, one by one, to see what it is worth. ORDER technique:
+ * options.c has the names. */
+enum technique {
+    TECHNIQUE_STAY = 1u << 0, /* tails that stay in place */
 };
 
 /* --- tails.c: what an unwinder has to be told at the end of a function --- */

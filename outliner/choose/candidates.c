@@ -95,19 +95,53 @@ static void load_occurrences(struct finder *finder, const struct repeat *repeat)
 
 /* --- pricing --- */
 
-void candidate_price(const struct facts *facts, struct candidate *candidate)
+/* The site that it costs least to leave in place, or NULL; `cost` in bytes. */
+static const struct site *find_stay(const struct facts *facts,
+                                    const struct candidate *candidate, int64_t *cost)
 {
-    candidate->saving = 0;
-    candidate->covered = 0;
-    if (candidate->site_count < 2) {
-        return;
-    }
+    const struct site *best = NULL;
     for (uint32_t i = 0; i < candidate->site_count; i++) {
         const struct site *site = &candidate->sites[i];
-        candidate->saving += cost_site(facts, &candidate->payload, site);
-        candidate->covered += facts_bytes(facts, site->insn, candidate->payload.length);
+        if (site->stay == STAY_NEVER) {
+            continue;
+        }
+        int64_t price = stay_cost(facts, &candidate->payload, site);
+        if (site->stay == STAY_CAN) {
+            price += cost_site(facts, &candidate->payload, site);
+        }
+        if (best == NULL || price < *cost) {
+            best = site;
+            *cost = price;
+        }
     }
-    candidate->saving -= cost_helper(facts, &candidate->payload, &candidate->sites[0]);
+    return best;
+}
+
+/* A helper with a body for all sites, or one of them stays where it is. */
+void candidate_price(const struct facts *facts, struct candidate *candidate)
+{
+    const struct payload *payload = &candidate->payload;
+    const struct site *first = NULL;
+    uint32_t count = 0;
+    int64_t sum = 0, staying = 0;
+    candidate->covered = 0;
+    for (uint32_t i = 0; i < candidate->site_count; i++) {
+        const struct site *site = &candidate->sites[i];
+        if (site->stay == STAY_ONLY) {
+            continue;
+        }
+        first = count++ == 0 ? site : first;
+        sum += cost_site(facts, payload, site);
+        candidate->covered += facts_bytes(facts, site->insn, payload->length);
+    }
+    candidate->saving = count > 1 ? sum - cost_helper(facts, payload, first) : 0;
+    candidate->stays_at = NO_INDEX;
+    const struct site *stay = find_stay(facts, candidate, &staying);
+    if (stay != NULL && count > (stay->stay == STAY_CAN) &&
+        sum - staying > candidate->saving) {
+        candidate->saving = sum - staying;
+        candidate->stays_at = stay->insn;
+    }
     candidate->merit = cost_merit(candidate->saving, candidate->covered);
 }
 
@@ -172,6 +206,12 @@ static void offer_payload(struct finder *finder, const struct payload *payload)
         struct keyed *keyed = &finder->keyed[count++];
         *keyed = (struct keyed){site_key(facts, payload, &site), site};
         mixed |= keyed->key != finder->keyed[0].key;
+        if (helper_may_stay(facts, payload, &site, &keyed[1].key)) {
+            keyed[1].site = site;
+            keyed[1].site.stay = STAY_ONLY;
+            count++;
+            mixed = true;
+        }
     }
     offer_groups(finder, payload, count, mixed);
 }
@@ -318,8 +358,9 @@ void candidates_make(struct arena *arena, const struct facts *facts,
         most = count > most ? count : most;
     }
     finder.insns = arena_new_array(stage, uint32_t, most);
-    finder.keyed = arena_new_array(stage, struct keyed, most);
-    finder.sites = arena_new_array(stage, struct site, most);
+    /* One more than there are occurrences for helpers that are there already. */
+    finder.keyed = arena_new_array(stage, struct keyed, 2 * (size_t)most + 1);
+    finder.sites = arena_new_array(stage, struct site, 2 * (size_t)most + 1);
     look_at_all(&finder, minimum);
     arena_free(stage);
 }

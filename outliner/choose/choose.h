@@ -11,6 +11,7 @@
  *   throws.c      what call-site tables have against it
  *   form_rows.c   what unwind rows have against it
  *   forms.c       may this occurrence be a site, and in which form
+ *   stay.c        may it stay in place instead
  *   cost.c        what that is worth
  *   candidates.c  repeats -> payloads with sites, priced
  *   plan.c        the best of them, disjoint
@@ -149,6 +150,19 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
 uint64_t site_settled(const struct facts *facts, const struct payload *payload,
                       const struct site *site);
 
+/* --- stay.c --- */
+
+/* Whether the site may stay where it is, and be jumped to by the others. */
+enum stay site_stay(const struct facts *facts, const struct site *site);
+/* The same for a function with conventions of its own (a helper that is there already),
+ * as if it had none: its rows are never touched, so they must be right as they are.
+ * Fills `key` with what site_key() says of sites that may jump to it. */
+bool helper_may_stay(const struct facts *facts, const struct payload *payload,
+                     const struct site *site, uint64_t *key);
+/* Bytes that its unwind table grows by when it stays. */
+int64_t stay_cost(const struct facts *facts, const struct payload *payload,
+                  const struct site *site);
+
 /* --- throws.c --- */
 
 struct throws throws_make(struct arena *arena, const struct program *program);
@@ -171,7 +185,14 @@ uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length);
 /* The return address is in the link register before this instruction. */
 bool link_is_live(const struct facts *facts, uint32_t insn);
 
+/* Like site_key() of a tail, with these settled registers. */
+uint64_t tail_key(const struct facts *facts, const struct payload *payload,
+                  uint32_t insn, uint64_t settled);
+
 /* --- cost.c --- */
+
+/* Bytes of unwind program that go from one row to another take: at the least. */
+uint32_t cost_change(const struct facts *facts, uint32_t from_row, uint32_t to_row);
 
 /* Loaded bytes that a site saves, its share of the helper not counted. */
 int64_t cost_site(const struct facts *facts, const struct payload *payload,
@@ -191,6 +212,7 @@ struct candidate {
     struct payload payload;
     struct site *sites; /* sorted by instruction */
     uint32_t site_count;
+    uint32_t stays_at; /* instruction of the one that stays in place, or NO_INDEX */
     int64_t saving;   /* bytes, all sites taken */
     uint64_t covered; /* bytes of code that the sites replace */
     int64_t merit;    /* in the choice: the best one first; see cost.c */

@@ -19,8 +19,7 @@ enum {
 };
 
 /* Of going from one row to another: by the difference … */
-static uint32_t change_size(const struct facts *facts, uint32_t from_row,
-                            uint32_t to_row)
+uint32_t cost_change(const struct facts *facts, uint32_t from_row, uint32_t to_row)
 {
     if (from_row == to_row) {
         return 0;
@@ -43,7 +42,7 @@ static uint32_t change_size(const struct facts *facts, uint32_t from_row,
 /* … or back to one that was remembered. */
 static uint32_t back_size(const struct facts *facts, uint32_t from_row, uint32_t to_row)
 {
-    uint32_t size = change_size(facts, from_row, to_row);
+    uint32_t size = cost_change(facts, from_row, to_row);
     return size < EH_ADVANCE + EH_BACK ? size : EH_ADVANCE + EH_BACK;
 }
 
@@ -54,7 +53,7 @@ static uint32_t changes_size(const struct facts *facts, uint32_t insn, uint32_t 
     for (uint32_t i = insn, to = facts->row_end[i]; to < end; i = to) {
         to = facts->row_end[i];
         if (to < end) {
-            size += change_size(facts, facts->row[i], facts->row[to]);
+            size += cost_change(facts, facts->row[i], facts->row[to]);
         }
     }
     return size;

@@ -155,11 +155,10 @@ uint64_t site_settled(const struct facts *facts, const struct payload *payload,
     return site->form == FORM_TAIL && !private ? payload->settled : 0;
 }
 
-static uint64_t tail_key(const struct facts *facts, const struct payload *payload,
-                         const struct site *site)
+uint64_t tail_key(const struct facts *facts, const struct payload *payload,
+                  uint32_t insn, uint64_t settled)
 {
-    uint32_t insn = site->insn, end = insn + payload->length;
-    uint64_t settled = site_settled(facts, payload, site);
+    uint32_t end = insn + payload->length;
     const struct cie *cie = cie_of(facts, insn);
     uint32_t row = tail_row(facts->tail_rows, facts->row[insn], settled);
     uint64_t key = mix(mix(cie != NULL && cie->b_key, settled), row);
@@ -175,7 +174,7 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
                   const struct site *site)
 {
     if (site->form == FORM_TAIL) {
-        return tail_key(facts, payload, site);
+        return tail_key(facts, payload, site->insn, site_settled(facts, payload, site));
     }
     if (site->form == FORM_SAVE_STACK) {
         return payload->uses_sp; /* 1: it has slots in no case, see called_site() */
@@ -192,6 +191,7 @@ static bool tail_site(const struct facts *facts, const struct payload *payload,
         return false;
     }
     *out = (struct site){.insn = insn, .form = FORM_TAIL};
+    out->stay = (uint8_t)site_stay(facts, out);
     return true;
 }
 

@@ -93,37 +93,72 @@ static void heap_pop(struct heap *heap)
 
 /* --- choosing --- */
 
-static bool is_taken(const uint8_t *taken, const struct site *site, uint32_t length)
+/* A bit for each instruction. */
+struct taken {
+    uint8_t *edited; /* it is part of a site */
+    uint8_t *stays;  /* it stays where it is, for others to jump to */
+};
+
+static bool has_bit(const uint8_t *bits, uint32_t insn, uint32_t length)
 {
-    for (uint32_t i = site->insn; i < site->insn + length; i++) {
-        if (bit_get(taken, i)) {
+    for (uint32_t i = insn; i < insn + length; i++) {
+        if (bit_get(bits, i)) {
             return true;
         }
     }
     return false;
 }
 
+static void set_bits(uint8_t *bits, uint32_t insn, uint32_t length)
+{
+    for (uint32_t i = insn; i < insn + length; i++) {
+        bit_set(bits, i);
+    }
+}
+
 /* False when nothing had to be dropped. */
-static bool drop_taken(const uint8_t *taken, struct candidate *candidate)
+static bool drop_taken(const struct taken *taken, struct candidate *candidate)
+{
+    uint32_t kept = 0, length = candidate->payload.length;
+    bool changed = false;
+    for (uint32_t i = 0; i < candidate->site_count; i++) {
+        struct site site = candidate->sites[i];
+        bool stays = site.stay != STAY_ONLY && has_bit(taken->stays, site.insn, length);
+        changed |= stays;
+        if (has_bit(taken->edited, site.insn, length) ||
+            (stays && site.stay == STAY_NEVER)) {
+            continue;
+        }
+        site.stay = stays ? STAY_ONLY : site.stay;
+        candidate->sites[kept++] = site;
+    }
+    changed |= kept < candidate->site_count;
+    candidate->site_count = kept;
+    return changed;
+}
+
+/* Only those are left that become sites. */
+static void drop_staying(struct candidate *candidate)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < candidate->site_count; i++) {
-        if (!is_taken(taken, &candidate->sites[i], candidate->payload.length)) {
-            candidate->sites[kept++] = candidate->sites[i];
+        const struct site *site = &candidate->sites[i];
+        if (site->stay != STAY_ONLY && site->insn != candidate->stays_at) {
+            candidate->sites[kept++] = *site;
         }
     }
-    bool dropped = kept < candidate->site_count;
     candidate->site_count = kept;
-    return dropped;
 }
 
-static void take(uint8_t *taken, const struct candidate *candidate)
+static void take(const struct taken *taken, struct candidate *candidate)
 {
+    uint32_t length = candidate->payload.length;
+    drop_staying(candidate);
     for (uint32_t i = 0; i < candidate->site_count; i++) {
-        uint32_t insn = candidate->sites[i].insn;
-        for (uint32_t k = 0; k < candidate->payload.length; k++) {
-            bit_set(taken, insn + k);
-        }
+        set_bits(taken->edited, candidate->sites[i].insn, length);
+    }
+    if (candidate->stays_at != NO_INDEX) {
+        set_bits(taken->stays, candidate->stays_at, length);
     }
 }
 
@@ -135,13 +170,14 @@ struct chosen {
 static void choose(struct arena *stage, const struct facts *facts,
                    struct candidates *candidates, struct chosen *out)
 {
-    uint8_t *taken = arena_alloc(stage, facts->program->insn_count / 8 + 1);
+    size_t bytes = facts->program->insn_count / 8 + 1;
+    struct taken taken = {arena_alloc(stage, bytes), arena_alloc(stage, bytes)};
     struct heap heap = heap_new(stage, candidates);
     while (heap.count > 0) {
         uint32_t best = heap.items[0];
         struct candidate *candidate = &candidates->items[best];
-        if (!drop_taken(taken, candidate)) {
-            take(taken, candidate);
+        if (!drop_taken(&taken, candidate)) {
+            take(&taken, candidate);
             array_push(stage, out, best);
             heap_pop(&heap);
             continue;
@@ -246,14 +282,22 @@ static struct entry entry_of(struct arena *stage, const struct facts *facts,
         .stack_shift = shift_of(facts->program->target, candidate),
         .tail = candidate->payload.kind == PAYLOAD_TAIL,
         .thunk = candidate->payload.kind == PAYLOAD_THUNK,
+        .stays = candidate->stays_at != NO_INDEX,
+        .stays_at = candidate->stays_at,
         .entry_row = entry_row_of(facts, candidate),
         .settled = site_settled(facts, &candidate->payload, &candidate->sites[0]),
-        .body_size = cost_body(&candidate->payload, &candidate->sites[0]),
+        .body_size = candidate->stays_at == NO_INDEX
+                         ? cost_body(&candidate->payload, &candidate->sites[0])
+                         : 0,
         .saving = candidate->saving,
     };
     entry.helper.hash = hash_of(stage, facts, candidate, &entry.helper);
-    /* Those without unwind ranges, then those with the plain row, then tails by row. */
+    /* Those without unwind ranges, then those with the plain row, then tails by row,
+     * and those without a body. */
     entry.group = entry.helper.entry_row == ROW_NONE ? 0 : entry.helper.tail ? 2 : 1;
+    if (entry.helper.stays) {
+        entry.group = 3;
+    }
     return entry;
 }
 

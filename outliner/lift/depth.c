@@ -219,6 +219,32 @@ static bool has_traits(const struct program *program, uint32_t number, uint32_t 
     return false;
 }
 
+/* Some instruction from `insn` to the end of its function has one of the traits. */
+static bool tail_has_traits(const struct program *program, uint32_t insn,
+                            uint32_t traits)
+{
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, insn)];
+    for (; insn < function->first_insn + function->insn_count; insn++) {
+        if (program->insns[insn].traits & traits)
+            return true;
+    }
+    return false;
+}
+
+/* It jumps into the middle of another function, to a tail that stayed in its place in
+ * an earlier round, and that has one of the traits. */
+static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
+{
+    uint32_t there = insn_landing_of_jump(program, insn);
+    if (there == NO_INDEX ||
+        program_function_of_insn(program, there) ==
+            program_function_of_insn(program, insn) ||
+        insn_is_tail_call(program, insn))
+        return false;
+    return tail_has_traits(program, there, traits);
+}
+
 /* Or it jumps to helpers that have them, which were part of it in an earlier round. */
 static bool jumps_to_traits(const struct program *program, uint32_t number,
                             uint32_t traits)
@@ -226,6 +252,8 @@ static bool jumps_to_traits(const struct program *program, uint32_t number,
     const struct function *function = &program->functions[number];
     for (uint32_t i = 0; i < function->insn_count; i++) {
         uint32_t at = function->first_insn + i;
+        if (shares_traits(program, at, traits))
+            return true;
         for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
             uint32_t callee = insn_callee(program, at);
             if (callee == NO_INDEX ||

@@ -99,6 +99,27 @@ static enum callee callee_of(const struct program *program, uint32_t number,
     return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
 }
 
+uint32_t insn_landing_of_jump(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    uint32_t code = program->functions[insn->function].code, first;
+    if (insn->flow != FLOW_JUMP)
+        return NO_INDEX;
+    if (program_relocs(program, number, &first) == 0)
+        return insn->target == NO_INDEX ? NO_INDEX
+                                        : program_insn_at(program, code, insn->target);
+    const struct object *object = program_object(program, code);
+    const struct reloc *reloc = &program_section(program, code)->relocs[first];
+    struct referent to = program_referent(
+        object, reloc, program->target->reloc_bias(insn, reloc->offset));
+    uint32_t there =
+        to.local ? program_code_of(program, program->code[code].object, to.section)
+                 : NO_INDEX;
+    return there == NO_INDEX || to.offset < 0 || to.offset >= NO_INDEX
+               ? NO_INDEX
+               : program_insn_at(program, there, (uint32_t)to.offset);
+}
+
 uint32_t insn_callee(const struct program *program, uint32_t insn)
 {
     uint32_t function;
@@ -217,6 +238,38 @@ static bool live_into_helper(const struct program *program, uint32_t last,
     return true;
 }
 
+/* The same for the end of another function, which an earlier round left in its place.
+ */
+static bool live_into_tail(const struct program *program, uint32_t last,
+                           struct regset at_return, struct regset *live)
+{
+    uint32_t first = insn_landing_of_jump(program, last), insn = first;
+    if (first == NO_INDEX)
+        return false;
+    const struct function *in =
+        &program->functions[program_function_of_insn(program, first)];
+    while (insn + 1 < in->first_insn + in->insn_count &&
+           (program->insns[insn].flow == FLOW_NEXT ||
+            program->insns[insn].flow == FLOW_CALL ||
+            program->insns[insn].flow == FLOW_CALL_INDIRECT))
+        insn++;
+    if (program->insns[insn].flow == FLOW_RETURN)
+        *live = at_return;
+    else if (program->insns[insn].flow == FLOW_JUMP &&
+             (program->insns[insn].traits & INSN_RELOCATED))
+        *live =
+            (struct regset){UINT64_MAX & ~program->target->veneer_registers, UINT8_MAX};
+    else
+        return false;
+    while (insn-- > first) {
+        struct regset uses, kills;
+        insn_effects(program, insn, &uses, &kills);
+        live->regs = (live->regs & ~kills.regs) | uses.regs;
+        live->flags = (uint8_t)((live->flags & ~kills.flags) | uses.flags);
+    }
+    return true;
+}
+
 static struct regset live_at_exit(const struct program *program, uint32_t number,
                                   uint32_t last)
 {
@@ -231,7 +284,8 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
         return (struct regset){0};
     if (insn->flow == FLOW_RETURN)
         return at_return;
-    if (live_into_helper(program, last, at_return, &live))
+    if (live_into_helper(program, last, at_return, &live) ||
+        live_into_tail(program, last, at_return, &live))
         return live;
     if (!function_is_private(program, number) && insn_is_tail_call(program, last))
         live.regs &= ~target->veneer_registers;

@@ -48,11 +48,11 @@ static void write_edit(struct code_writer *writer, const struct piece *piece)
     if (!edit->code.has_reloc || edit->helper == NO_INDEX)
         return;
     uint32_t object = writer->rewrite->program->code[writer->code].object;
-    writer->relocs[writer->reloc_count++] =
-        (struct reloc){.offset = piece->new_start + edit->code.reloc_offset,
-                       .addend = edit->code.reloc_addend,
-                       .symbol = symbols_helper(writer->rewrite, object, edit->helper),
-                       .type = edit->code.reloc_type};
+    struct reloc reloc = {.offset = piece->new_start + edit->code.reloc_offset,
+                          .addend = edit->code.reloc_addend,
+                          .type = edit->code.reloc_type};
+    symbols_helper(writer->rewrite, object, edit->helper, &reloc);
+    writer->relocs[writer->reloc_count++] = reloc;
 }
 
 static void write_piece(struct code_writer *writer, const struct piece *piece)

@@ -105,7 +105,7 @@ static void edit_rows(struct frame_editor *editor, uint32_t first_edit)
 }
 
 static bool edit_fde(struct frame_editor *editor, const struct object *object,
-                     struct fde_edit *out, struct error *err)
+                     bool rows_differ, struct fde_edit *out, struct error *err)
 {
     const struct fde *fde = editor->fde;
     const struct edit_list *edits = &editor->layout->edits;
@@ -113,7 +113,7 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
     editor->start = offsets_start(&editor->layout->offsets, fde->start);
     editor->end = offsets_end(&editor->layout->offsets, end);
     bool edited = first < edits->count && edits->items[first].start < end;
-    if (!edited && editor->end - editor->start == fde->length)
+    if (!edited && !rows_differ && editor->end - editor->start == fde->length)
         return true;
     if (fde->refusal != REFUSAL_NONE) {
         struct place place = object_place(object, fde->code_section, fde->start);
@@ -129,15 +129,12 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
     return true;
 }
 
-/* The layout of the code that the FDE describes, or NULL when that is not edited. */
-static const struct layout *layout_of(const struct frame_job *job,
-                                      const struct fde *fde)
+/* The code index of what the FDE describes, or NO_INDEX. */
+static uint32_t code_of(const struct frame_job *job, const struct fde *fde)
 {
     if (fde->code_section == NO_INDEX || fde->length == 0)
-        return NULL;
-    uint32_t code = program_code_of(job->program, job->object, fde->code_section);
-    bool edited = code != NO_INDEX && job->layouts[code].edits.count > 0;
-    return edited ? &job->layouts[code] : NULL;
+        return NO_INDEX;
+    return program_code_of(job->program, job->object, fde->code_section);
 }
 
 bool frames_edit(const struct frame_job *job, struct frame_edits *out,
@@ -149,17 +146,22 @@ bool frames_edit(const struct frame_job *job, struct frame_edits *out,
         arena_new_array(job->arena, struct fde_edit, frames->fde_count);
     bool *changed = arena_new_array(job->arena, bool, object->section_count);
     *out = (struct frame_edits){edits, changed};
+    struct stay_list stays = stays_of_plan(job->arena, job->program, job->plan);
     for (uint32_t f = 0; f < frames->fde_count; f++) {
         const struct fde *fde = &frames->fdes[f];
+        uint32_t code = code_of(job, fde);
+        struct fde weaker;
+        bool differ = code != NO_INDEX && stays_change_rows(job->arena, job->program,
+                                                            &stays, code, fde, &weaker);
+        if (code == NO_INDEX || (job->layouts[code].edits.count == 0 && !differ))
+            continue;
         struct frame_editor editor = {.arena = job->arena,
                                       .program = job->program,
                                       .plan = job->plan,
-                                      .layout = layout_of(job, fde),
-                                      .fde = fde,
+                                      .layout = &job->layouts[code],
+                                      .fde = differ ? &weaker : fde,
                                       .changes = {.arena = job->arena}};
-        if (!editor.layout)
-            continue;
-        if (!edit_fde(&editor, object, &edits[f], err))
+        if (!edit_fde(&editor, object, differ, &edits[f], err))
             return false;
         changed[fde->section] |= edits[f].rewrite;
     }

@@ -188,8 +188,13 @@ bool helpers_make(struct arena *arena, const struct program *program,
     for (uint32_t h = 0; h < plan->helper_count; h++) {
         const struct helper *helper = &plan->helpers[h];
         const struct site *first = &plan->sites[helper->first_site];
-        uint32_t function = program_function_of_insn(program, first->insn);
+        uint32_t function = program_function_of_insn(
+            program, helper->stays ? helper->stays_at : first->insn);
         bodies[h].code = program->functions[function].code;
+        if (helper->stays) {
+            bodies[h].section = NO_INDEX;
+            continue;
+        }
         struct writer writer = {.arena = arena,
                                 .program = program,
                                 .helper = helper,

@@ -10,6 +10,7 @@
  * symbols references.c  relocations and jump tables that mean a moved position
  *   tables.c        call-site tables
  *   frames.c      unwind tables: old ones edited, new ones for the helpers
+ *   stays.c       rows of tails that stay in place
  *   code.c        the bytes of edited sections and of helper sections
  *   rewrite.c, price.c    all of it; the sizes alone
  */
@@ -108,8 +109,9 @@ struct helper_body {
         *offsets; /* of each payload instruction, from the start; then the end */
     const struct helper_ref *refs;
     uint32_t ref_count;
-    uint32_t code;    /* code index of the first site */
-    uint32_t section; /* index in helper_places.sections */
+    uint32_t code;    /* code index of the first site, or of the one that stays */
+    uint32_t section; /* index in helper_places.sections; NO_INDEX: one that stays, and
+                         has nothing of its own */
     uint32_t start;   /* section offset there */
 };
 
@@ -193,8 +195,10 @@ const struct reloc *rewrite_relocs(const struct rewrite *rewrite, uint32_t objec
 /* Sets up the drafts: symbols with their new values, names and symbols for the helpers.
  */
 void symbols_draft(struct rewrite *rewrite);
-/* The symbol of a helper in the object of a site. */
-uint32_t symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper);
+/* Makes the relocation of a site in this object mean the helper: its symbol, and what is
+ * added to that. */
+void symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper,
+                    struct reloc *reloc);
 uint32_t symbols_section(struct rewrite *rewrite, uint32_t draft, uint32_t section);
 /* `text`, or with a number behind it when that name is taken. It is taken then. */
 const char *symbols_name(struct rewrite *rewrite, const char *text);
@@ -231,6 +235,22 @@ struct frame_edits {
 };
 MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct frame_edits *out,
                                struct error *err);
+/* stays.c: tails that stay in place with weaker rows. Sorted. */
+struct stay_range {
+    uint32_t code, start, end; /* code index, section offsets */
+    uint64_t settled;          /* registers whose rules go */
+};
+struct stay_list {
+    struct stay_range *items;
+    uint32_t count, capacity;
+};
+struct stay_list stays_of_plan(struct arena *arena, const struct program *program,
+                               const struct plan *plan);
+/* The entry with the rows that it has then; false when none of them lies in it. */
+bool stays_change_rows(struct arena *arena, const struct program *program,
+                       const struct stay_list *list, uint32_t code,
+                       const struct fde *fde, struct fde *out);
+
 /* The unwind ranges of the helpers in one helper section. */
 struct range_list {
     struct frame_range *items;

@@ -155,12 +155,29 @@ static void add_helper_symbols(struct rewrite *rewrite)
         symbols_add(rewrite, rewrite->home, &symbol);
     }
     for (uint32_t h = 0; h < rewrite->plan->helper_count; h++) {
+        if (rewrite->plan->helpers[h].stays)
+            continue;
         struct symbol symbol = helper_symbol(rewrite, h);
         rewrite->helper_symbols[h] = symbols_add(rewrite, rewrite->home, &symbol);
     }
 }
 
-uint32_t symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper)
+/* A place in the middle of a function gets no symbol, which debuggers would take for a
+ * function: its section and the offset say it as well. */
+static void mean_staying(struct rewrite *rewrite, uint32_t object, uint32_t helper,
+                         struct reloc *reloc)
+{
+    const struct program *program = rewrite->program;
+    const struct code *code = &program->code[rewrite->places.bodies[helper].code];
+    uint32_t insn = rewrite->plan->helpers[helper].stays_at;
+    assert(code->object == object && "a site in another object");
+    reloc->symbol = symbols_section(rewrite, object, code->section);
+    reloc->addend += rewrite_start(rewrite, object, code->section,
+                                   program->insns[insn].offset);
+}
+
+static uint32_t helper_symbol_in(struct rewrite *rewrite, uint32_t object,
+                                 uint32_t helper)
 {
     uint32_t there = rewrite->helper_symbols[helper];
     if (object == rewrite->home)
@@ -175,6 +192,15 @@ uint32_t symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helpe
         rewrite->site_symbols[helper] = symbols_add(rewrite, object, &symbol);
     }
     return rewrite->site_symbols[helper];
+}
+
+void symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper,
+                    struct reloc *reloc)
+{
+    if (rewrite->plan->helpers[helper].stays)
+        mean_staying(rewrite, object, helper, reloc);
+    else
+        reloc->symbol = helper_symbol_in(rewrite, object, helper);
 }
 
 /* --- drafts --- */
@@ -215,12 +241,21 @@ static void start_helper_draft(struct rewrite *rewrite, struct draft *draft)
     array_push(rewrite->arena, &draft->symbols, null);
 }
 
+static bool has_bodies(const struct plan *plan)
+{
+    for (uint32_t h = 0; h < plan->helper_count; h++) {
+        if (!plan->helpers[h].stays)
+            return true;
+    }
+    return false;
+}
+
 static void settle_home(struct rewrite *rewrite)
 {
     const struct objects *objects = rewrite->program->objects;
     rewrite->draft_count = objects->count;
     rewrite->home = rewrite->options->host;
-    if (rewrite->plan->helper_count == 0) {
+    if (!has_bodies(rewrite->plan)) {
         rewrite->home = NO_INDEX;
         return;
     }

@@ -170,8 +170,7 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     }
     if (walk->before.offset >= walk->end)
         return true;
-    if (walk->depth > 0)
-        before = row_at_exit(walk, before, after, keeping);
+    before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))
         return walk_fail(walk, err, "wrong unwind row");
     return walk->depth == 0 || same_kind_of_frame(walk, old, new) ||

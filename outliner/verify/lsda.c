@@ -62,21 +62,20 @@ static bool is_call(const struct view *view)
     return view->insn.flow == FLOW_CALL || view->insn.flow == FLOW_CALL_INDIRECT;
 }
 
-/* A byte by which the personality of `before` finds the instruction in the output;
- * false when no personality is asked. */
-static bool find_asked(const struct walk *walk, const struct view *after,
-                       struct spot *spot)
+/* A byte by which an unwinder looks up what handles the instruction in the output: in
+ * the function around, in one whose tail was jumped to, or in a helper, where nothing
+ * does. */
+static struct spot find_asked(struct walk *walk, const struct view *after)
 {
-    *spot = walk->after;
-    if (walk->depth > 0) {
-        if (!walk->entered[0].call)
-            return false;
-        *spot = walk->entered[0].resume;
-        spot->offset--;
+    struct spot spot = walk->after;
+    const struct entered *first = walk_first_call(walk);
+    if (first) {
+        spot = first->resume;
+        spot.offset--;
     } else if (is_call(after)) {
-        spot->offset += after->insn.length - 1u;
+        spot.offset += after->insn.length - 1u;
     }
-    return true;
+    return spot;
 }
 
 /* It throws out of a helper's own frame, not out of a callee's: it must land with the
@@ -102,10 +101,8 @@ bool walk_check_handler(struct walk *walk, const struct view *before,
     enum handling was = handling_at(&verify->before, walk->before, &old);
     if (was != HANDLING_SITE && !is_call(before))
         return true;
-    struct spot asked;
-    enum handling now = HANDLING_NONE;
-    if (find_asked(walk, after, &asked))
-        now = handling_at(&verify->after, asked, &new);
+    struct spot asked = find_asked(walk, after);
+    enum handling now = handling_at(&verify->after, asked, &new);
     if (was != now || (was == HANDLING_UNREAD && walk->depth > 0))
         return walk_fail(walk, err, "an exception would be handled in another way");
     if (was != HANDLING_SITE)

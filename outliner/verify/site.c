@@ -22,14 +22,37 @@
 
 /* --- entering --- */
 
+/* The last instruction of a thunk: a jump for a call. */
+static bool is_thunk_end(struct walk *walk, const struct view *before,
+                         const struct view *after)
+{
+    bool calls =
+        before->insn.flow == FLOW_CALL || before->insn.flow == FLOW_CALL_INDIRECT;
+    bool jumps =
+        after->insn.flow == FLOW_JUMP || after->insn.flow == FLOW_JUMP_INDIRECT;
+    return calls && jumps && walk_open_call(walk);
+}
+
+/* Another jump that `before` does not have leads to the end of some function, which has
+ * stayed in its place: it is walked through like a helper. */
+static bool goes_to_tail(struct walk *walk, const struct view *before,
+                         const struct view *after, const struct spot *target)
+{
+    const struct object *object = walk->verify->after.objects->items[target->object];
+    return after->insn.flow == FLOW_JUMP && before->insn.flow != FLOW_JUMP &&
+           !is_thunk_end(walk, before, after) &&
+           section_is_code(&object->sections[target->section]);
+}
+
 /* Old helpers, which `before` has as well, are entered only where `before` does not. */
 static bool goes_to_helper(struct walk *walk, const struct view *before,
                            const struct view *after, struct spot *target)
 {
     const struct verify *verify = walk->verify;
-    if (!view_target(verify, &verify->after, after, target) ||
-        !is_helper_section(verify, target->object, target->section))
+    if (!view_target(verify, &verify->after, after, target))
         return false;
+    if (!is_helper_section(verify, target->object, target->section))
+        return goes_to_tail(walk, before, after, target);
     uint32_t origin = verify->before_of[target->object][target->section];
     struct spot old;
     return origin == NO_INDEX || !view_target(verify, &verify->before, before, &old) ||
@@ -37,22 +60,24 @@ static bool goes_to_helper(struct walk *walk, const struct view *before,
 }
 
 static bool check_entry(struct walk *walk, const struct entered *entered,
-                        struct error *err)
+                        struct spot target, struct error *err)
 {
     struct verify *verify = walk->verify;
-    const struct target *target = verify->target;
+    const struct target *machine = verify->target;
     uint32_t row = row_of_spot(&verify->before, walk->before, NULL);
     if (walk->depth == MOST_ENTERED)
         return walk_fail(walk, err, "helpers call each other without end");
     if (row == ROW_UNREAD || lsda_is_unread(&verify->before, walk->before))
         return walk_fail(walk, err, "a helper stands for code that nobody understands");
+    if (spot_section(&verify->after, target)->group != NO_INDEX)
+        return walk_fail(walk, err, "a helper lies in a group that may be dropped");
     if (!entered->call)
         return true;
-    if (entered->keeping.save == SAVE_NONE && target->link_register < 64 &&
+    if (entered->keeping.save == SAVE_NONE && machine->link_register < 64 &&
         walk_open_call(walk))
         return walk_fail(walk, err, "a helper loses its own return address");
     /* Only where calls push (x86-64) may code keep something below SP. */
-    if (target->call_pushes && walk->below_sp)
+    if (machine->call_pushes && walk->below_sp)
         return walk_fail(walk, err, "a call overwrites what lies below SP");
     return true;
 }
@@ -62,7 +87,7 @@ static bool enter(struct walk *walk, struct entered entered, struct spot target,
 {
     entered.row = row_of_spot(&walk->verify->before, walk->before, NULL);
     entered.link_stored = walk->link_stored && entered.row == walk->last_row;
-    if (!check_entry(walk, &entered, err))
+    if (!check_entry(walk, &entered, target, err))
         return false;
     walk->entered[walk->depth++] = entered;
     walk->after = target;
@@ -224,16 +249,6 @@ static bool settle(struct walk *walk, struct error *err)
 }
 
 /* --- one instruction --- */
-
-static bool is_thunk_end(struct walk *walk, const struct view *before,
-                         const struct view *after)
-{
-    bool calls =
-        before->insn.flow == FLOW_CALL || before->insn.flow == FLOW_CALL_INDIRECT;
-    bool jumps =
-        after->insn.flow == FLOW_JUMP || after->insn.flow == FLOW_JUMP_INDIRECT;
-    return calls && jumps && walk_open_call(walk);
-}
 
 /* Where the walk goes on behind an instruction that both have. */
 static void advance(struct walk *walk, const struct view *before,

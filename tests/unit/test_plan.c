@@ -8,15 +8,20 @@
 #include <check.h>
 #include <stdlib.h>
 
-static struct plan plan_of(struct toy *toy, bool no_veneers)
+static struct plan plan_with(struct toy *toy, const struct plan_options *options)
 {
     struct tokens tokens;
     struct plan plan;
-    struct plan_options options = {.minimum_saving = 1, .no_veneers = no_veneers};
     const struct program *program = toy_program(toy);
     tokens_make(toy->arena, program, &tokens);
-    plan_make(toy->arena, program, &tokens, &options, &plan);
+    plan_make(toy->arena, program, &tokens, options, &plan);
     return plan;
+}
+
+static struct plan plan_of(struct toy *toy, bool no_veneers)
+{
+    struct plan_options options = {.minimum_saving = 1, .no_veneers = no_veneers};
+    return plan_with(toy, &options);
 }
 
 /* --- legality --- */
@@ -131,12 +136,13 @@ static void make_copy(struct toy *toy, const struct rule_case *rule,
     function->signs = rule->signs;
 }
 
-/* The helper whose first site holds the instruction in question. */
+/* The helper whose first occurrence holds the instruction in question. */
 static const struct helper *helper_around(const struct plan *plan, uint32_t insn)
 {
     for (uint32_t h = 0; h < plan->helper_count; h++) {
         const struct helper *helper = &plan->helpers[h];
-        uint32_t first = plan->sites[helper->first_site].insn;
+        uint32_t first = helper->stays ? helper->stays_at
+                                       : plan->sites[helper->first_site].insn;
         if (first <= insn && insn < first + helper->length)
             return helper;
     }
@@ -165,11 +171,12 @@ START_TEST(legality)
         int form = plan.sites[helper->first_site].form;
         ck_assert_msg(form == rule->form, "%s: %s", rule->what,
                       form_name((enum form)form));
-        ck_assert_msg(helper->site_count == COPIES, "%s", rule->what);
+        ck_assert_msg(helper->site_count + helper->stays == COPIES, "%s", rule->what);
         ck_assert_msg(rule->length == 0 || helper->length == rule->length, "%s",
                       rule->what);
         uint32_t end = form == FORM_THUNK || form == FORM_TAIL ? 0 : 4;
-        ck_assert_uint_eq(helper->body_size, helper->length * 4 + end);
+        ck_assert_uint_eq(helper->body_size,
+                          helper->stays ? 0 : helper->length * 4 + end);
     }
     arena_free(toy->arena);
 }
@@ -195,7 +202,8 @@ START_TEST(tails_part_by_row)
         insns[1].traits = INSN_SP_ADJUST;
         toy_function(toy, copy != 7, insns, 7);
     }
-    struct plan plan = plan_of(toy, false);
+    struct plan_options options = {.minimum_saving = 1, .without = TECHNIQUE_STAY};
+    struct plan plan = plan_with(toy, &options);
     ck_assert_uint_eq(plan.helper_count, 2);
     for (uint32_t h = 0; h < 2; h++) {
         const struct helper *helper = &plan.helpers[h];
@@ -246,7 +254,7 @@ START_TEST(sites_are_disjoint)
     ck_assert_uint_gt(plan.helper_count, 0);
     for (uint32_t h = 0; h < plan.helper_count; h++) {
         const struct helper *helper = &plan.helpers[h];
-        ck_assert_uint_ge(helper->site_count, 2);
+        ck_assert_uint_ge(helper->site_count + helper->stays, 2);
         ck_assert_int_gt(helper->saving, 0);
         for (uint32_t i = 0; i < helper->site_count; i++) {
             const struct site *site = &plan.sites[helper->first_site + i];
@@ -255,6 +263,56 @@ START_TEST(sites_are_disjoint)
                 ck_assert_uint_eq(taken[site->insn + k]++, 0);
         }
     }
+    /* What stays in place stays whole. */
+    for (uint32_t h = 0; h < plan.helper_count; h++) {
+        const struct helper *helper = &plan.helpers[h];
+        for (uint32_t k = 0; helper->stays && k < helper->length; k++)
+            ck_assert_uint_eq(taken[helper->stays_at + k], 0);
+    }
+    arena_free(toy->arena);
+}
+END_TEST
+
+/* --- tails that stay in place --- */
+
+struct stay_case {
+    const char *what;
+    bool grouped, apart;
+    const char *section;
+    bool stays;
+};
+
+static const struct stay_case stay_cases[] = {
+    {"plain code", false, false, ".text", true},
+    {"a section that may be dropped", false, false, ".text.f", false},
+    {"a group", true, false, ".text", false},
+    {"several objects", false, true, ".text", false},
+};
+
+START_TEST(tails_stay)
+{
+    const struct stay_case *one = &stay_cases[_i];
+    struct toy *toy = toy_new(false);
+    uint32_t rows[ROW_FRAME + 1];
+    make_rows(toy, rows);
+    for (uint8_t copy = 0; copy < 4; copy++) {
+        struct toy_insn insns[] = {{.op = (uint8_t)(100 + copy), .row = rows[ROW_ENTRY]},
+                                   {.op = 1},
+                                   {.op = 2},
+                                   {.op = 3},
+                                   {.op = 4},
+                                   RETURN};
+        toy_function(toy, true, insns, 6);
+    }
+    struct plan_options options = {.minimum_saving = 1, .apart = one->apart};
+    toy->sections[TOY_TEXT].name = one->section;
+    toy->sections[TOY_TEXT].group = one->grouped ? 0 : NO_INDEX;
+    struct plan plan = plan_with(toy, &options);
+    ck_assert_msg(plan.helper_count == 1, "%s", one->what);
+    ck_assert_msg(plan.helpers[0].stays == one->stays, "%s", one->what);
+    ck_assert_uint_eq(plan.site_count, one->stays ? 3 : 4);
+    ck_assert_uint_eq(plan.helpers[0].body_size, one->stays ? 0 : 20);
+    ck_assert_int_eq(plan.helpers[0].saving, one->stays ? 3 * 16 : 4 * 16 - 20 - 4);
     arena_free(toy->arena);
 }
 END_TEST
@@ -316,6 +374,7 @@ int main(void)
     tcase_add_loop_test(all, legality, 0, sizeof rule_cases / sizeof *rule_cases);
     tcase_add_test(all, tails_part_by_row);
     tcase_add_loop_test(all, sites_are_disjoint, 0, 12);
+    tcase_add_loop_test(all, tails_stay, 0, sizeof stay_cases / sizeof *stay_cases);
     tcase_add_test(all, same_every_time);
     tcase_add_test(all, long_run);
     tcase_add_test(all, nothing_to_do);
