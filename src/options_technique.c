@@ -16,6 +16,7 @@ static const struct {
     enum technique bit;
 } techniques[] = {
     {"stay-in-place", TECHNIQUE_STAY},
+    {"joins", TECHNIQUE_JOIN},
 };
 
 bool options_technique(const char *name, uint32_t *out, struct error *err)

@@ -42,13 +42,21 @@ struct helper {
     bool thunk;      /* its sites are FORM_THUNK */
     bool stays;      /* it has no body: the sites jump to an occurrence that stays in place */
     uint32_t stays_at; /* that one's instruction index */
+    bool joins;        /* it has no body: it is the end of another helper … */
+    uint32_t joined;   /* … this one (index), from … */
+    uint32_t joins_at; /* … this instruction of its payload on */
     uint32_t entry_row; /* rows at the payload's instructions start from it (tail), or the
                            plain row (all others); ROW_NONE: it needs no FDE */
     uint64_t settled;   /* tail: registers whose rules its rows leave out, see tails.c */
-    uint32_t body_size; /* bytes of the helper; 0 for one that stays in place */
+    uint32_t body_size; /* bytes of the helper; 0 when it has no body */
     int64_t saving;     /* estimated loaded bytes */
     uint64_t hash;      /* of the body, for its name */
 };
+
+static inline bool helper_has_body(const struct helper *helper)
+{
+    return !helper->stays && !helper->joins;
+}
 
 struct placement;
 struct plan {
@@ -74,6 +82,7 @@ struct plan_options {
  * options.c has the names. */
 enum technique {
     TECHNIQUE_STAY = 1u << 0, /* tails that stay in place */
+    TECHNIQUE_JOIN = 1u << 1, /* helpers that are the end of others */
 };
 
 /* --- tails.c: what an unwinder has to be told at the end of a function --- */

@@ -46,7 +46,7 @@ struct function {
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;
-    /* A helper of one block, as its callers see it: what it reads of theirs, what it
+    /* A helper without branches, as its callers see it: what it reads of theirs, what it
      * surely overwrites. Nothing is known of other functions. */
     bool is_summarised;
     struct regset reads, overwrites;
@@ -230,9 +230,9 @@ bool insn_is_tail_call(const struct program *program, uint32_t insn);
 /* The function whose entry a direct call or jump goes to, in any section of the object;
  * NO_INDEX when that is not certain, or elsewhere. */
 uint32_t insn_callee(const struct program *program, uint32_t insn);
-/* The instruction that a direct jump goes to, in any section of the object; NO_INDEX when
- * that is not certain, or elsewhere. */
-uint32_t insn_landing_of_jump(const struct program *program, uint32_t insn);
+/* The instruction that a direct call or jump goes to, in any section of the object;
+ * NO_INDEX when that is not certain, or elsewhere. */
+uint32_t insn_destination(const struct program *program, uint32_t insn);
 /* What the names of our helpers begin with, here and in the output of earlier runs. */
 #define HELPER_PREFIX "mo_outlined."
 /* A function of this name follows conventions of its own: our helpers and LLVM's, cold

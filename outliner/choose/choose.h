@@ -15,6 +15,7 @@
  *   cost.c        what that is worth
  *   candidates.c  repeats -> payloads with sites, priced
  *   plan.c        the best of them, disjoint
+ *   join.c        helpers that are the end of others
  */
 #ifndef MO_OUTLINER_CHOOSE_H
 #define MO_OUTLINER_CHOOSE_H
@@ -226,6 +227,23 @@ struct candidates {
 /* Everything that saves at least `options.minimum_saving` by itself. */
 void candidates_make(struct arena *arena, const struct facts *facts,
                      struct candidates *out);
+
+/* --- join.c --- */
+
+/* A helper that has been chosen. */
+struct entry {
+    struct helper helper;
+    uint32_t candidate;
+    uint32_t group; /* order of the unwind ranges */
+};
+
+/* Helpers that are the end of a longer one lose their bodies. Entries keep their order
+ * from here on. */
+void entries_join(struct arena *stage, const struct facts *facts,
+                  const struct candidates *candidates, struct entry *entries,
+                  uint32_t count);
+
+/* --- candidates.c --- */
 
 /* Fills saving, covered and merit from the sites that are left. */
 void candidate_price(const struct facts *facts, struct candidate *candidate);

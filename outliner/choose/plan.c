@@ -264,13 +264,6 @@ static uint32_t shift_of(const struct target *target, const struct candidate *ca
     return target->call_pushes + (stacked ? (uint32_t)target->save_stack_shift : 0);
 }
 
-/* A helper on its way into the plan. */
-struct entry {
-    struct helper helper;
-    uint32_t candidate;
-    uint32_t group; /* order of the unwind ranges */
-};
-
 static struct entry entry_of(struct arena *stage, const struct facts *facts,
                              const struct candidates *candidates, uint32_t index)
 {
@@ -375,6 +368,7 @@ void plan_make(struct arena *arena, const struct program *program,
     }
     qsort(entries, chosen.count, sizeof *entries, compare_entries);
     part_hashes(stage, entries, chosen.count);
+    entries_join(stage, &facts, &candidates, entries, chosen.count);
     put_plan(arena, &candidates, entries, chosen.count, out);
     arena_free(stage);
 }

@@ -236,7 +236,9 @@ static bool tail_has_traits(const struct program *program, uint32_t insn,
  * an earlier round, and that has one of the traits. */
 static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
 {
-    uint32_t there = insn_landing_of_jump(program, insn);
+    if (program->insns[insn].flow != FLOW_JUMP)
+        return false;
+    uint32_t there = insn_destination(program, insn);
     if (there == NO_INDEX ||
         program_function_of_insn(program, there) ==
             program_function_of_insn(program, insn) ||

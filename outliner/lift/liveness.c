@@ -99,11 +99,11 @@ static enum callee callee_of(const struct program *program, uint32_t number,
     return plain ? CALLEE_PUBLIC : CALLEE_PRIVATE;
 }
 
-uint32_t insn_landing_of_jump(const struct program *program, uint32_t number)
+uint32_t insn_destination(const struct program *program, uint32_t number)
 {
     const struct insn *insn = &program->insns[number];
     uint32_t code = program->functions[insn->function].code, first;
-    if (insn->flow != FLOW_JUMP)
+    if (insn->flow != FLOW_JUMP && insn->flow != FLOW_CALL)
         return NO_INDEX;
     if (program_relocs(program, number, &first) == 0)
         return insn->target == NO_INDEX ? NO_INDEX
@@ -127,9 +127,70 @@ uint32_t insn_callee(const struct program *program, uint32_t insn)
     return function;
 }
 
+/* What a run of instructions does to liveness: in = uses + (out - kills). */
+struct summary {
+    struct regset uses, kills;
+};
+
+/* Helpers whose middle is called from the middle of another one, as deep as this. */
+enum { JOIN_LEVELS = 2 };
+
+static void effects(const struct program *program, uint32_t number, int level,
+                    struct regset *uses, struct regset *kills);
+
+static struct summary summarise(const struct program *program, uint32_t first,
+                                uint32_t count, int level)
+{
+    struct summary sum = {0};
+    for (uint32_t i = count; i-- > 0;) {
+        struct regset uses, kills;
+        effects(program, first + i, level, &uses, &kills);
+        sum.uses.regs = (sum.uses.regs & ~kills.regs) | uses.regs;
+        sum.uses.flags = (uint8_t)((sum.uses.flags & ~kills.flags) | uses.flags);
+        sum.kills = joined(sum.kills, kills);
+    }
+    return sum;
+}
+
+/* Instructions from `first` on to where the function is left in a straight line; 0 when
+ * it is not. */
+static uint32_t straight_line(const struct program *program, uint32_t first)
+{
+    const struct function *in =
+        &program->functions[program_function_of_insn(program, first)];
+    uint32_t end = in->first_insn + in->insn_count;
+    for (uint32_t i = first; i < end; i++) {
+        switch ((enum flow)program->insns[i].flow) {
+        case FLOW_NEXT:
+        case FLOW_CALL:
+        case FLOW_CALL_INDIRECT: break;
+        case FLOW_RETURN:
+        case FLOW_JUMP:
+        case FLOW_JUMP_INDIRECT: return i + 1 - first;
+        default: return 0;
+        }
+    }
+    return 0;
+}
+
 static uint64_t link_bit(const struct target *target)
 {
     return target->link_register < 64 ? (uint64_t)1 << target->link_register : 0;
+}
+
+/* A call to a helper, from its entry or its middle on: the link register that it reads
+ * is its own return address. */
+static void apply_helper(const struct target *target, const struct summary *helper,
+                         uint8_t last_flow, struct regset *uses, struct regset *kills)
+{
+    struct regset out = {0};
+    if (last_flow != FLOW_RETURN) /* goes on to who knows what */
+        out = (struct regset){UINT64_MAX & ~target->veneer_registers, UINT8_MAX};
+    uses->regs = helper->uses.regs | (out.regs & ~helper->kills.regs);
+    uses->regs = (uses->regs & ~link_bit(target)) | (uint64_t)1
+                                                        << target->stack_register;
+    uses->flags = (uint8_t)(helper->uses.flags | (out.flags & ~helper->kills.flags));
+    *kills = joined(*kills, helper->kills);
 }
 
 static uint8_t last_flow(const struct program *program, uint32_t function)
@@ -138,23 +199,33 @@ static uint8_t last_flow(const struct program *program, uint32_t function)
     return program->insns[of->first_insn + of->insn_count - 1].flow;
 }
 
-/* A call to a helper: the link register that it reads is its own return address. */
-static void apply_helper(const struct program *program, uint32_t function,
-                         struct regset *uses, struct regset *kills)
+/* What is known of a helper that is called. */
+static bool summary_of_call(const struct program *program, uint32_t number,
+                            uint32_t function, int level, struct summary *out,
+                            uint8_t *last)
 {
-    const struct function *of = &program->functions[function];
-    const struct target *target = program->target;
-    struct regset out = {0};
-    if (last_flow(program, function) != FLOW_RETURN) /* goes on to who knows what */
-        out = (struct regset){UINT64_MAX & ~target->veneer_registers, UINT8_MAX};
-    uses->regs = of->reads.regs | (out.regs & ~of->overwrites.regs);
-    uses->regs = (uses->regs & ~link_bit(target)) | (uint64_t)1
-                                                        << target->stack_register;
-    uses->flags = (uint8_t)(of->reads.flags | (out.flags & ~of->overwrites.flags));
-    *kills = joined(*kills, of->overwrites);
+    if (function != NO_INDEX && program->functions[function].is_summarised) {
+        const struct function *of = &program->functions[function];
+        *out = (struct summary){of->reads, of->overwrites};
+        *last = last_flow(program, function);
+        return true;
+    }
+    if (function != NO_INDEX || level >= JOIN_LEVELS)
+        return false;
+    uint32_t first = insn_destination(program, number);
+    if (first == NO_INDEX)
+        return false;
+    const struct function *in =
+        &program->functions[program_function_of_insn(program, first)];
+    uint32_t count = straight_line(program, first);
+    if (!program->code[in->code].helpers || in->refusal != REFUSAL_NONE || count == 0)
+        return false;
+    *out = summarise(program, first, count, level + 1);
+    *last = program->insns[first + count - 1].flow;
+    return true;
 }
 
-static void flow_effects(const struct program *program, uint32_t number,
+static void flow_effects(const struct program *program, uint32_t number, int level,
                          struct regset *uses, struct regset *kills)
 {
     const struct target *target = program->target;
@@ -173,8 +244,11 @@ static void flow_effects(const struct program *program, uint32_t number,
     bool relocated = insn->traits & INSN_RELOCATED;
     if (relocated)
         kills->regs |= target->veneer_registers;
-    if (function != NO_INDEX && program->functions[function].is_summarised) {
-        apply_helper(program, function, uses, kills);
+    struct summary helper;
+    uint8_t last;
+    if (callee == CALLEE_PRIVATE &&
+        summary_of_call(program, number, function, level, &helper, &last)) {
+        apply_helper(target, &helper, last, uses, kills);
         return;
     }
     if (callee != CALLEE_PUBLIC)
@@ -184,13 +258,19 @@ static void flow_effects(const struct program *program, uint32_t number,
         uses->regs |= target->veneer_registers;
 }
 
-void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
-                  struct regset *kills)
+static void effects(const struct program *program, uint32_t number, int level,
+                    struct regset *uses, struct regset *kills)
 {
-    flow_effects(program, number, uses, kills);
+    flow_effects(program, number, level, uses, kills);
     /* What a landing pad finds: see landings.c. */
     if (program->insns[number].traits & INSN_LANDS)
         *uses = joined(*uses, program->target->callee_saved);
+}
+
+void insn_effects(const struct program *program, uint32_t number, struct regset *uses,
+                  struct regset *kills)
+{
+    effects(program, number, 0, uses, kills);
 }
 
 uint64_t insn_may_write(const struct program *program, uint32_t number)
@@ -243,30 +323,20 @@ static bool live_into_helper(const struct program *program, uint32_t last,
 static bool live_into_tail(const struct program *program, uint32_t last,
                            struct regset at_return, struct regset *live)
 {
-    uint32_t first = insn_landing_of_jump(program, last), insn = first;
-    if (first == NO_INDEX)
+    uint32_t first = insn_destination(program, last);
+    uint32_t count = first == NO_INDEX ? 0 : straight_line(program, first);
+    if (count == 0)
         return false;
-    const struct function *in =
-        &program->functions[program_function_of_insn(program, first)];
-    while (insn + 1 < in->first_insn + in->insn_count &&
-           (program->insns[insn].flow == FLOW_NEXT ||
-            program->insns[insn].flow == FLOW_CALL ||
-            program->insns[insn].flow == FLOW_CALL_INDIRECT))
-        insn++;
-    if (program->insns[insn].flow == FLOW_RETURN)
-        *live = at_return;
-    else if (program->insns[insn].flow == FLOW_JUMP &&
-             (program->insns[insn].traits & INSN_RELOCATED))
-        *live =
+    const struct insn *exit = &program->insns[first + count - 1];
+    struct regset out = at_return;
+    if (exit->flow == FLOW_JUMP && (exit->traits & INSN_RELOCATED))
+        out =
             (struct regset){UINT64_MAX & ~program->target->veneer_registers, UINT8_MAX};
-    else
+    else if (exit->flow != FLOW_RETURN)
         return false;
-    while (insn-- > first) {
-        struct regset uses, kills;
-        insn_effects(program, insn, &uses, &kills);
-        live->regs = (live->regs & ~kills.regs) | uses.regs;
-        live->flags = (uint8_t)((live->flags & ~kills.flags) | uses.flags);
-    }
+    struct summary sum = summarise(program, first, count, 0);
+    live->regs = sum.uses.regs | (out.regs & ~sum.kills.regs);
+    live->flags = (uint8_t)(sum.uses.flags | (out.flags & ~sum.kills.flags));
     return true;
 }
 
@@ -292,25 +362,6 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
     return live;
 }
 
-/* What a block does to liveness: in = uses + (out - kills). */
-struct summary {
-    struct regset uses, kills;
-};
-
-static struct summary summarise(const struct program *program,
-                                const struct block *block)
-{
-    struct summary sum = {0};
-    for (uint32_t i = block->insn_count; i-- > 0;) {
-        struct regset uses, kills;
-        insn_effects(program, block->first_insn + i, &uses, &kills);
-        sum.uses.regs = (sum.uses.regs & ~kills.regs) | uses.regs;
-        sum.uses.flags = (uint8_t)((sum.uses.flags & ~kills.flags) | uses.flags);
-        sum.kills = joined(sum.kills, kills);
-    }
-    return sum;
-}
-
 static struct regset live_in(const struct summary *sum, struct regset out)
 {
     return (struct regset){
@@ -329,8 +380,9 @@ static struct shape shape_of(const struct program *program, uint32_t number)
 {
     const struct block *block = &program->blocks[number];
     uint32_t last = block->first_insn + block->insn_count - 1;
-    struct shape shape = {.sum = summarise(program, block),
-                          .to = block_successors(program, number)};
+    struct shape shape = {
+        .sum = summarise(program, block->first_insn, block->insn_count, 0),
+        .to = block_successors(program, number)};
     if (shape.to.leaves || program->insns[last].flow == FLOW_RETURN)
         shape.exit = live_at_exit(program, block->function, last);
     return shape;
@@ -401,11 +453,12 @@ static void summarise_helpers(struct program *program)
     for (int level = 0; level < HELPER_LEVELS; level++) {
         for (uint32_t f = 0; f < program->function_count; f++) {
             struct function *function = &program->functions[f];
-            if (!program->code[function->code].helpers || function->block_count != 1 ||
-                function->refusal != REFUSAL_NONE)
+            if (!program->code[function->code].helpers ||
+                function->refusal != REFUSAL_NONE || function->insn_count == 0 ||
+                straight_line(program, function->first_insn) != function->insn_count)
                 continue;
             struct summary sum =
-                summarise(program, &program->blocks[function->first_block]);
+                summarise(program, function->first_insn, function->insn_count, 0);
             function->is_summarised = true;
             function->reads = sum.uses;
             function->overwrites = sum.kills;

@@ -94,7 +94,7 @@ static void note_from_insn(const struct lead *lead)
     uint32_t there = program_insn_in(program, number, position);
     if (there == NO_INDEX)
         lift_seal(lead->lift, number, REFUSAL_BRANCH_INTO_INSN, position);
-    else if (insn->flow == FLOW_CALL)
+    else if (insn->flow == FLOW_CALL && !program->code[lead->code].helpers)
         lift_seal(lead->lift, number, REFUSAL_CALL_INSIDE, position);
     else if (is_transfer(insn))
         program->insns[there].traits |=

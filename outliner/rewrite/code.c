@@ -165,11 +165,17 @@ static void write_body(struct rewrite *rewrite, uint32_t helper, struct buffer *
     }
 }
 
+static bool is_body_in(const struct rewrite *rewrite, uint32_t helper, uint32_t section)
+{
+    return helper_has_body(&rewrite->plan->helpers[helper]) &&
+           rewrite->places.bodies[helper].section == section;
+}
+
 static uint32_t count_refs(const struct rewrite *rewrite, uint32_t section)
 {
     uint32_t count = 0;
     for (uint32_t h = 0; h < rewrite->plan->helper_count; h++) {
-        if (rewrite->places.bodies[h].section == section)
+        if (is_body_in(rewrite, h, section))
             count += rewrite->places.bodies[h].ref_count;
     }
     return count;
@@ -183,7 +189,7 @@ static void write_section(struct rewrite *rewrite, uint32_t number)
         arena_new_array(rewrite->arena, struct reloc, count_refs(rewrite, number));
     uint32_t count = 0;
     for (uint32_t h = 0; h < rewrite->plan->helper_count; h++) {
-        if (rewrite->places.bodies[h].section == number)
+        if (is_body_in(rewrite, h, number))
             write_body(rewrite, h, &data, relocs, &count);
     }
     struct draft *home = &rewrite->drafts[rewrite->home];

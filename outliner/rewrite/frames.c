@@ -261,7 +261,7 @@ struct range_list frames_of_helpers(struct arena *arena, const struct program *p
     struct ranger ranger = {
         .arena = arena, .program = program, .plan = plan, .places = places};
     for (uint32_t h = 0; h < plan->helper_count; h++) {
-        if (places->bodies[h].section == section)
+        if (helper_has_body(&plan->helpers[h]) && places->bodies[h].section == section)
             add_helper(&ranger, h);
     }
     close_range(&ranger);

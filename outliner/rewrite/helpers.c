@@ -179,6 +179,19 @@ static uint32_t find_section(struct arena *arena, struct section_list *sections,
     return sections->count - 1;
 }
 
+/* Those that are the end of another one lie there. */
+static void join_bodies(const struct plan *plan, struct helper_body *bodies)
+{
+    for (uint32_t h = 0; h < plan->helper_count; h++) {
+        const struct helper *helper = &plan->helpers[h];
+        if (!helper->joins)
+            continue;
+        const struct helper_body *other = &bodies[helper->joined];
+        bodies[h].section = other->section;
+        bodies[h].start = other->start + other->offsets[helper->joins_at];
+    }
+}
+
 bool helpers_make(struct arena *arena, const struct program *program,
                   const struct plan *plan, struct helper_places *out, struct error *err)
 {
@@ -191,7 +204,7 @@ bool helpers_make(struct arena *arena, const struct program *program,
         uint32_t function = program_function_of_insn(
             program, helper->stays ? helper->stays_at : first->insn);
         bodies[h].code = program->functions[function].code;
-        if (helper->stays) {
+        if (!helper_has_body(helper)) {
             bodies[h].section = NO_INDEX;
             continue;
         }
@@ -207,6 +220,7 @@ bool helpers_make(struct arena *arena, const struct program *program,
         bodies[h].start = sections.items[bodies[h].section].size;
         sections.items[bodies[h].section].size += (uint32_t)bodies[h].data.size;
     }
+    join_bodies(plan, bodies);
     *out = (struct helper_places){bodies, sections.items, sections.count};
     return true;
 }

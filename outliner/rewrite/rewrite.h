@@ -110,8 +110,7 @@ struct helper_body {
     const struct helper_ref *refs;
     uint32_t ref_count;
     uint32_t code;    /* code index of the first site, or of the one that stays */
-    uint32_t section; /* index in helper_places.sections; NO_INDEX: one that stays, and
-                         has nothing of its own */
+    uint32_t section; /* index in helper_places.sections; NO_INDEX: one that stays */
     uint32_t start;   /* section offset there */
 };
 

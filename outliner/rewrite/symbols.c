@@ -155,7 +155,7 @@ static void add_helper_symbols(struct rewrite *rewrite)
         symbols_add(rewrite, rewrite->home, &symbol);
     }
     for (uint32_t h = 0; h < rewrite->plan->helper_count; h++) {
-        if (rewrite->plan->helpers[h].stays)
+        if (!helper_has_body(&rewrite->plan->helpers[h]))
             continue;
         struct symbol symbol = helper_symbol(rewrite, h);
         rewrite->helper_symbols[h] = symbols_add(rewrite, rewrite->home, &symbol);
@@ -172,8 +172,19 @@ static void mean_staying(struct rewrite *rewrite, uint32_t object, uint32_t help
     uint32_t insn = rewrite->plan->helpers[helper].stays_at;
     assert(code->object == object && "a site in another object");
     reloc->symbol = symbols_section(rewrite, object, code->section);
-    reloc->addend += rewrite_start(rewrite, object, code->section,
-                                   program->insns[insn].offset);
+    reloc->addend +=
+        rewrite_start(rewrite, object, code->section, program->insns[insn].offset);
+}
+
+/* The same in the middle of a helper. */
+static void mean_joined(struct rewrite *rewrite, uint32_t object, uint32_t helper,
+                        struct reloc *reloc)
+{
+    const struct helper_body *body = &rewrite->places.bodies[helper];
+    assert(object == rewrite->home && "a site in another object");
+    reloc->symbol =
+        symbols_section(rewrite, object, rewrite->first_section + body->section);
+    reloc->addend += body->start;
 }
 
 static uint32_t helper_symbol_in(struct rewrite *rewrite, uint32_t object,
@@ -199,6 +210,8 @@ void symbols_helper(struct rewrite *rewrite, uint32_t object, uint32_t helper,
 {
     if (rewrite->plan->helpers[helper].stays)
         mean_staying(rewrite, object, helper, reloc);
+    else if (rewrite->plan->helpers[helper].joins)
+        mean_joined(rewrite, object, helper, reloc);
     else
         reloc->symbol = helper_symbol_in(rewrite, object, helper);
 }
@@ -244,7 +257,7 @@ static void start_helper_draft(struct rewrite *rewrite, struct draft *draft)
 static bool has_bodies(const struct plan *plan)
 {
     for (uint32_t h = 0; h < plan->helper_count; h++) {
-        if (!plan->helpers[h].stays)
+        if (helper_has_body(&plan->helpers[h]))
             return true;
     }
     return false;
