@@ -55,6 +55,8 @@ static bool is_bitcode(struct bytes image)
 static bool check_kind(const char *path, struct bytes image, struct error *err)
 {
     struct place place = {.file = path};
+    if (image.size == 0)
+        return fail(err, &place, "an empty file, not an object");
     bool is_elf = starts_with(image, ELFMAG, SELFMAG);
     uint64_t type = is_elf && image.size >= 18 ? load_le(image.at + 16, 2) : ET_NONE;
     if (type == ET_DYN || type == ET_EXEC)
@@ -137,6 +139,22 @@ static bool check_machines(const struct inputs *inputs, struct error *err)
     return true;
 }
 
+/* Two copies of an object define the same symbols; what the merger would say of one of
+ * those hides what went wrong. Archives may come twice, as for every linker. */
+static bool check_repeated(struct arena *session, const struct inputs *inputs,
+                           struct error *err)
+{
+    struct table *paths = table_new(session);
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct input *input = &inputs->items[i];
+        bool known = table_find_string(paths, input->path) != NO_INDEX;
+        if (known && !input->is_archive)
+            return fail(err, NULL, "%s is given twice", input->path);
+        (void)table_intern_string(paths, input->path);
+    }
+    return true;
+}
+
 bool inputs_read(struct arena *session, const struct options *options,
                  struct inputs *out, struct error *err)
 {
@@ -147,7 +165,7 @@ bool inputs_read(struct arena *session, const struct options *options,
     }
     *out = (struct inputs){reader.items.items, reader.items.count, reader.objects.items,
                            reader.objects.count};
-    return check_machines(out, err);
+    return check_machines(out, err) && check_repeated(session, out, err);
 }
 
 /* --- output paths --- */

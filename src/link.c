@@ -20,6 +20,7 @@
 #include "mo/plan.h"
 #include "mo/program.h"
 #include "mo/report.h"
+#include "mo/warnings.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -47,6 +48,11 @@ static void print_round(const struct link *link, const struct set *set, uint32_t
 {
     if (!link->options->verbose)
         return;
+    if (plan->site_count == 0) {
+        fprintf(stderr, "mo-link: %s%sround %" PRIu32 ": nothing found that pays\n",
+                set->name, set->name[0] ? ": " : "", round);
+        return;
+    }
     fprintf(stderr,
             "mo-link: %s%sround %" PRIu32 ": %" PRIu32 " helpers, %" PRIu32
             " sites, saves %" PRId64 " bytes of code, %" PRId64
@@ -84,17 +90,15 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     struct arena *stage = arena_new();
     struct program *program = NULL;
     struct plan plan = {0};
-    *more = false;
     bool ok = plan_round(link, stage, set, objects, &program, &plan, err);
     if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
     /* Sites are priced one by one; unwind tables are shared, so only the whole is
      * exact. */
     ok = ok && (plan.site_count == 0 || plan_price(stage, program, &plan, err));
-    if (ok && plan.site_count > 0) {
-        *more = plan.predicted_code + plan.predicted_eh + plan.predicted_hdr > 0;
+    *more = ok && plan.predicted_code + plan.predicted_eh + plan.predicted_hdr > 0;
+    if (ok)
         print_round(link, set, round, &plan, *more);
-    }
     if (ok && *more) {
         const char *name = set->name[0] ? set->name : "(helpers)";
         struct rewrite_options rewrite = {
@@ -324,6 +328,8 @@ static bool run(struct link *link, struct error *err)
      * merging and stripping save is not our merit. */
     if (!inputs_arrange(session, options, &link->inputs, &link->before, err))
         return false;
+
+    warn_unmatched(stderr, options, &link->before);
 
     /* --dump and --explain show the first round, and change nothing. */
     if (!look_at_sets(link, err))

@@ -203,22 +203,6 @@ static bool parse_stage(const char *text, uint32_t *out, struct error *err)
                 text);
 }
 
-static bool parse_report(struct options *out, const char *text, struct error *err)
-{
-    out->report_path = NULL;
-    out->report = REPORT_TEXT;
-    if (!text || strcmp(text, "text") == 0)
-        return true;
-    out->report = REPORT_JSON;
-    if (strcmp(text, "json") == 0)
-        return true;
-    if (strncmp(text, "json:", 5) != 0 || text[5] == '\0')
-        return fail(err, NULL,
-                    "-R: '%s' is no format; there are text, json and json:FILE", text);
-    out->report_path = text + 5;
-    return true;
-}
-
 /* Stores a value in the field that the table names. The casts are the price of a table
  * of offsets; each kind has one field type. */
 static bool store(struct parser *parser, uint32_t position, const char *value,
@@ -247,7 +231,12 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
         return parse_number(option->name, value, 1, 1000000000, (int64_t *)field, err);
     case KIND_STAGE: return parse_stage(value, (uint32_t *)field, err);
     case KIND_BITS: return options_technique(value, (uint32_t *)field, err);
-    case KIND_REPORT: return parse_report(parser->out, value, err);
+    case KIND_REPORT:
+        return options_report(parser->out, value,
+                              parser->next < parser->count
+                                  ? parser->arguments[parser->next]
+                                  : NULL,
+                              err);
     }
     return true;
 }
@@ -338,6 +327,8 @@ static bool check_combinations(const struct parser *parser, struct error *err)
 {
     const struct options *out = parser->out;
     bool looks = out->dump != DUMP_NONE || out->explain;
+    if (!options_check_function("--explain", out->explain, err))
+        return false;
     if (out->inputs.count == 0)
         return fail(err, NULL, "no input files (--help shows three examples)");
     if (!check_outline_options(parser, err))

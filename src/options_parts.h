@@ -69,6 +69,19 @@ struct option {
 
 extern const struct option options_table[];
 
+/* --- options_report.c --- */
+
+/* The value of -R, NULL when it has none. `next` is the word behind it, or NULL: a
+ * format that stands there would be taken for an input. */
+MO_MUST_CHECK bool options_report(struct options *out, const char *value,
+                                  const char *next, struct error *err);
+
+/* Fails when a value that should name functions is one of the inputs instead. */
+MO_MUST_CHECK bool options_check_function(const char *option, const char *value,
+                                          struct error *err);
+
+/* --- options_help.c --- */
+
 /* The option's name that is spelt most like this, or NULL when none is near. */
 const char *options_nearest(struct arena *session, const char *argument);
 

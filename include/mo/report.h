@@ -30,6 +30,10 @@ struct report_unit {
 struct report_round {
     uint32_t helpers, sites;
     int64_t code, eh_frame, eh_frame_hdr; /* saved */
+    /* The part of their sum that belongs to no single helper, below zero as a rule:
+     * padding, CIE, FDEs and header entries that all share, and what is measured only
+     * when they lie side by side. */
+    int64_t fixed;
 };
 
 struct report_helper {
@@ -70,7 +74,7 @@ struct report {
 
 struct report report_new(struct arena *session);
 
-/* --- report_gather.c --- */
+/* --- gather.c --- */
 
 struct sizes sizes_of(const struct objects *objects);
 
@@ -92,7 +96,7 @@ void report_totals(const struct report *report, struct sizes *before,
 const struct report_helper *report_helpers_sorted(struct arena *session,
                                                   const struct report *report);
 
-/* --- report.c, report_json.c --- */
+/* --- text.c, json.c --- */
 
 struct bytes report_text(struct arena *session, const struct report *report);
 struct bytes report_json(struct arena *session, const struct report *report);

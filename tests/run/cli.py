@@ -20,6 +20,12 @@ CODE = {
         static int same(int *p, int x) { p[0] = x * 3; p[1] = x + 7; return p[0] ^ p[1]; }
         int first(int *p, int x) { printf("%d %d\\n", x, x + 1); return same(p, x) + 1; }
         int main(void) { int p[4] = {0}; return first(p, 2) + b(3) == 1; }""",
+    # Twenty functions that begin and end in the same way.
+    "many.c": "int g(int, int);\nint h(int);\n" + "\n".join(
+        f"""int many{i}(int *p, int x) {{
+            int a = g(x, {i}), b = h(a + {i * 7});
+            p[0] = a * 3 + b; p[1] = b + 7; p[2] = a ^ b; p[3] = a - b;
+            return h(p[0]) + g(a, b); }}""" for i in range(20)),
     "b.c": "int b(int x) { return x * 5; }",
     "dir/a.c": "int other;",
     "text.o": "this is no object\n",
@@ -35,7 +41,9 @@ BAD = [
     ("a.o b.o -o o.o -- cc", 2, "not supported yet"),
     ("missing.o -o o.o", 1, "missing.o"),
     ("text.o -o o.o", 1, "text.o"),
-    ("empty.o -o o.o", 1, "empty.o"),
+    ("empty.o -o o.o", 1, "empty.o: an empty file"),
+    ("--outline -R json a.o b.o -o o.o", 2, "takes its format after '=': -R=json"),
+    ("--explain a.o b.o", 2, "wants the name of a function"),
     ("cut.o -o o.o", 1, "cut.o"),
     ("script.so -o o.o", 1, "script.so: a linker script"),
     ("lib.so -o o.o", 1, "lib.so: a shared library or program"),
@@ -49,7 +57,7 @@ BAD = [
     ("a.o dir/a.o -o out/", 1, "a.o and dir/a.o would both be written to out/a.o"),
     ("a.o -o ./", 1, "the output is the input a.o"),
     ("a.o -o missing/o.o", 1, "missing/o.o"),
-    ("a.o a.o -o o.o", 1, "first is defined in a.o and in a.o"),
+    ("a.o a.o -o o.o", 1, "a.o is given twice"),
     ("@missing.rsp -o o.o", 2, "missing.rsp"),
 ]
 
@@ -69,7 +77,7 @@ def prepare(folder):
     for name, text in CODE.items():
         with open(os.path.join(folder, name), "w") as file:
             file.write(text)
-    for name in "a", "b", "dir/a":
+    for name in "a", "b", "dir/a", "many":
         run(["gcc", "-O1", "-c", name + ".c", "-o", name + ".o"], folder, check=True)
     run(["gcc", "-O1", "-c", "-flto", "b.c", "-o", "slim.o"], folder, check=True)
     run(["gcc", "-shared", "-fPIC", "b.c", "-o", "lib.so"], folder, check=True)
@@ -101,6 +109,34 @@ def check_bad(mo_link, folder):
             print(f"FAILED: mo-link {line}\n  status {result.returncode}, "
                   f"wanted {status} and '{words}'\n  {result.stderr}")
     return failures
+
+
+def check_talk(mo_link, folder):
+    """What is said beside the work: one line each on standard error, and it goes on."""
+    def mo(line):
+        result = run([mo_link] + line.split(), folder)
+        assert result.returncode == 0, f"mo-link {line}: {result.stderr}"
+        return result
+
+    for line, words in [
+            ("--keep=firts", "--keep=firts: there is no such function"),
+            ("--keep=fir*", ""),
+            ("--keep-section=.txt*", "--keep-section=.txt*: there is no such code section"),
+            ("--keep-section=.text*", ""),
+            ("-v --reruns=9", "nothing found that pays")]:
+        said = mo(f"--outline --dry-run {line} a.o b.o").stderr
+        assert words in said and (words or not said), (line, said)
+    run(["gcc", "-g", "-O1", "-c", "a.c", "-o", "debug.o"], folder, check=True)
+    for line, hinted in ("debug.o b.o", True), ("--strip-debug debug.o b.o", False):
+        said = mo("--outline --dry-run -R " + line).stdout
+        assert ("Hint: " in said) <= hinted, said
+    report = json.loads(mo("--outline --reruns=2 --dry-run -R=json "
+                           "--min-saving=1 many.o b.o").stdout)
+    parts = sum(helper["saved"] for helper in report["helpers"])
+    fixed = sum(one["fixed"] for one in report["rounds"])
+    assert report["helpers"] and parts + fixed == report["saved"]["loaded"], report
+    said = mo("--outline --reruns=2 --dry-run -R many.o b.o").stdout
+    assert "fixed cost of the set" in said
 
 
 def check_good(mo_link, folder):
@@ -157,6 +193,7 @@ def main():
     mo_link, folder = map(os.path.abspath, (arguments.mo_link, arguments.work))
     prepare(folder)
     failures = check_bad(mo_link, folder)
+    check_talk(mo_link, folder)
     check_good(mo_link, folder)
     return 1 if failures else 0
 

@@ -89,6 +89,23 @@ static void put_rounds(struct page *page, const struct report *report)
     }
 }
 
+/* So that the column adds up to what was saved. */
+static void put_sum(struct page *page, const struct report *report, int64_t rest,
+                    uint32_t rest_count)
+{
+    int64_t fixed = 0, all = 0;
+    for (uint32_t i = 0; i < report->rounds.count; i++) {
+        const struct report_round *round = &report->rounds.items[i];
+        fixed += round->fixed;
+        all += round->code + round->eh_frame + round->eh_frame_hdr;
+    }
+    if (rest_count > 0)
+        put(page, "  %8" PRId64 "  %" PRIu32 " more\n", rest, rest_count);
+    put(page, "  %8" PRId64 "  fixed cost of the set: padding, CIE, FDEs, header entries\n",
+        fixed);
+    put(page, "  %8" PRId64 "  in all\n", all);
+}
+
 static void put_helpers(struct page *page, const struct report *report)
 {
     uint32_t count = report->helpers.count;
@@ -104,6 +121,10 @@ static void put_helpers(struct page *page, const struct report *report)
             helper->saving, helper->size, helper->sites, helper->round, helper->form,
             shortened(page->session, helper->name));
     }
+    int64_t rest = 0;
+    for (uint32_t i = MOST_HELPERS; i < count; i++)
+        rest += sorted[i].saving;
+    put_sum(page, report, rest, count > MOST_HELPERS ? count - MOST_HELPERS : 0);
 }
 
 /* The units that gained (or lost) most first; then by name. */
@@ -197,6 +218,32 @@ static void put_refusals(struct page *page, const struct report *report)
     }
 }
 
+/* What the user can do about a reason, or NULL. */
+static const char *remedy_of(enum refusal refusal)
+{
+    switch (refusal) {
+    case REFUSAL_DEBUG_INFO: return "--strip-debug lifts that";
+    case REFUSAL_KEEP: return "--keep asks for that";
+    default: return NULL;
+    }
+}
+
+/* Only when it is the answer to "why so little?": at least half of the code. */
+static void put_hint(struct page *page, const struct report *report)
+{
+    uint64_t all = bytes_of_level(report, "open") + bytes_of_level(report, "sealed") +
+                   bytes_of_level(report, "frozen");
+    for (uint32_t i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++) {
+        enum refusal refusal = (enum refusal)i;
+        uint64_t bytes = report->refusals[i].bytes;
+        if (!remedy_of(refusal) || bytes == 0 || bytes < all - bytes)
+            continue;
+        put(page, "\nHint: %.1f %% of the code is %s for one reason (%s); %s.\n",
+            percent((int64_t)bytes, all), refusal_level(refusal), refusal_name(refusal),
+            remedy_of(refusal));
+    }
+}
+
 struct bytes report_text(struct arena *session, const struct report *report)
 {
     struct page page = {session, buffer_new(session)};
@@ -205,5 +252,6 @@ struct bytes report_text(struct arena *session, const struct report *report)
     put_helpers(&page, report);
     put_units(&page, report);
     put_refusals(&page, report);
+    put_hint(&page, report);
     return buffer_bytes(&page.text);
 }

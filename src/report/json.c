@@ -4,7 +4,8 @@
  *
  *     { "version", "verified", "dry_run",
  *       "before", "after", "saved": { "text", "eh_frame", "eh_frame_hdr", "loaded" },
- *       "rounds":   [ { "helpers", "sites", "saved": { "text", … } } ],
+ *       "rounds":   [ { "helpers", "sites", "saved": { "text", … },
+ *                     "fixed" } ],   fixed: the part that no single helper brings
  *       "helpers":  [ { "name", "round", "bytes", "sites", "form", "saved" } ],
  *       "refusals": [ { "reason", "level", "text", "count", "bytes" } ],
  *       "units":    [ { "name", "before": {…}, "after": {…} } ] }
@@ -129,7 +130,7 @@ static void put_rounds(struct json *json, const struct report *report)
                                round->helpers, round->sites));
         put_saved(json, round->code, round->eh_frame, round->eh_frame_hdr,
                   round->code + round->eh_frame + round->eh_frame_hdr);
-        put(json, "}");
+        put(json, arena_format(json->session, ", \"fixed\": %" PRId64 "}", round->fixed));
     }
     put(json, "]");
 }

@@ -174,7 +174,9 @@ void report_round(struct report *report, uint32_t round, const struct program *p
             .saving = helper->saving,
         };
         array_push(report->session, &report->helpers, line);
+        sum->fixed -= helper->saving;
     }
+    sum->fixed += plan->predicted_code + plan->predicted_eh + plan->predicted_hdr;
 }
 
 /* Largest saving first; then by round and name, so that the order is always the same.

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a user probably did not mean, though nothing is wrong with it: one line each, and
+ * the run goes on.
+ */
+#ifndef MO_WARNINGS_H
+#define MO_WARNINGS_H
+
+#include "mo/inputs.h"
+#include "mo/options.h"
+
+#include <stdio.h>
+
+/* A --keep or --keep-section that names nothing in these sets: mistyped, or not quoted
+ * and expanded by the shell. */
+void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values of the options that show something, and the mistakes that everybody makes with
+ * them once.
+ */
+#include "options_parts.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_format(const char *text)
+{
+    return strcmp(text, "text") == 0 || strcmp(text, "json") == 0 ||
+           strncmp(text, "json:", 5) == 0;
+}
+
+static bool set_format(struct options *out, const char *value, struct error *err)
+{
+    out->report_path = NULL;
+    out->report = REPORT_TEXT;
+    if (strcmp(value, "text") == 0)
+        return true;
+    out->report = REPORT_JSON;
+    if (strcmp(value, "json") == 0)
+        return true;
+    if (!is_format(value) || value[5] == '\0')
+        return fail(err, NULL,
+                    "-R: '%s' is no format; there are text, json and json:FILE", value);
+    out->report_path = value + 5;
+    return true;
+}
+
+bool options_report(struct options *out, const char *value, const char *next,
+                    struct error *err)
+{
+    if (!value && next && is_format(next))
+        return fail(err, NULL, "-R takes its format after '=': -R=%s", next);
+    return set_format(out, value ? value : "text", err);
+}
+
+/* By its ending and by being there: functions are called like programs ("main",
+ * "test"), but hardly ever like objects. */
+static bool is_input(const char *text)
+{
+    struct stat status;
+    size_t size = strlen(text);
+    return size > 2 && text[size - 2] == '.' &&
+           (text[size - 1] == 'o' || text[size - 1] == 'a') &&
+           stat(text, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool options_check_function(const char *option, const char *value, struct error *err)
+{
+    if (!value || !is_input(value))
+        return true;
+    return fail(err, NULL,
+                "%s wants the name of a function before the inputs: %s=main %s", option,
+                option, value);
+}
