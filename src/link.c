@@ -13,6 +13,8 @@
  */
 #include "mo/link.h"
 
+#include "mo/array.h"
+#include "mo/baseline.h"
 #include "mo/decoder.h"
 #include "mo/dump.h"
 #include "mo/inputs.h"
@@ -276,6 +278,17 @@ static bool outline_sets(struct link *link, struct error *err)
 static struct bytes report_bytes(struct link *link)
 {
     const struct options *options = link->options;
+    switch ((enum report_format)options->report) {
+    case REPORT_JSON: return report_json(link->session, &link->report);
+    case REPORT_TEXT: return report_text(link->session, &link->report);
+    case REPORT_NONE: break;
+    }
+    return (struct bytes){0};
+}
+
+static void measure(struct link *link)
+{
+    const struct options *options = link->options;
     for (uint32_t i = 0; i < link->before.count; i++) {
         report_before(&link->report, &link->before.items[i].objects);
         report_after(&link->report, &link->after.items[i].objects);
@@ -283,29 +296,52 @@ static struct bytes report_bytes(struct link *link)
     link->report.outlined = options->outline;
     link->report.verified = options->outline && !options->no_verify;
     link->report.dry_run = options->dry_run;
-    return options->report == REPORT_JSON ? report_json(link->session, &link->report)
-                                          : report_text(link->session, &link->report);
+}
+
+/* False, with err->over_limit: it has grown too much. */
+static bool pass_gate(struct link *link, struct bytes *out, struct error *err)
+{
+    const struct options *options = link->options;
+    struct limits limits = {0};
+    *out = (struct bytes){0};
+    if (!options->baseline)
+        return true;
+    for (uint32_t i = 0; i < options->max_growth.count; i++) {
+        struct limit limit;
+        if (limit_parse(options->max_growth.items[i], &limit))
+            array_push(link->session, &limits, limit);
+    }
+    return baseline_compare(link->session, options->baseline, &link->report, &limits,
+                            out, err);
 }
 
 /* The objects, and the report: all or nothing. A report that goes to a file is written
- * first, since it is the one that can be taken back. */
+ * first, since it is the one that can be taken back. A closed gate keeps the objects
+ * back, so that the next `make` does not take them for made; the report is what tells
+ * why. */
 static bool write_all(struct link *link, struct error *err)
 {
     const struct options *options = link->options;
-    struct bytes text = {0};
-    if (options->report != REPORT_NONE)
-        text = report_bytes(link);
     const char *path = options->report_path;
+    if (options->report != REPORT_NONE || options->baseline)
+        measure(link);
+    struct bytes text = report_bytes(link), gate;
+    bool passed = pass_gate(link, &gate, err);
+    if (!passed && !err->over_limit)
+        return false;
     if (path && !file_write(path, text, err))
         return false;
-    if (!outputs_write(link->session, options, &link->inputs, &link->after, err)) {
+    if (passed &&
+        !outputs_write(link->session, options, &link->inputs, &link->after, err)) {
         if (path)
             remove(path);
         return false;
     }
     if (!path && text.size)
         fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
-    return true;
+    if (gate.size)
+        fwrite(gate.at, 1, gate.size, stdout);
+    return passed;
 }
 
 static bool run(struct link *link, struct error *err)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2 };
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_SIZE = 3 };
 
 static int complain(const struct error *err, int status)
 {
@@ -39,7 +39,7 @@ static int run(struct arena *session, int argc, char **argv)
     else if (options.version)
         puts("mo-link " MO_VERSION);
     else if (!link_run(&options, &err))
-        return complain(&err, EXIT_INPUT);
+        return complain(&err, err.over_limit ? EXIT_SIZE : EXIT_INPUT);
     return finish(&err);
 }
 

@@ -86,6 +86,13 @@ const struct option options_table[] = {
      "print what was saved, where, and what was left alone and why; FORMAT is text, "
      "json "
      "or json:FILE"                                                                                             },
+    {"--baseline",       NULL, KIND_TEXT,   "FILE",      FIELD(baseline),       GROUP_LOOK,
+     "compare with the report of an earlier run (-R=json:FILE), and print what changed, "
+     "the largest first"                                                                                        },
+    {"--max-growth",     NULL, KIND_LIST,   "LIMIT",     FIELD(max_growth),     GROUP_LOOK,
+     "with --baseline: write no objects and exit with 3 when more has grown; LIMIT is "
+     "0.5% or a number of bytes, of the total, or with section: or function: before it "
+     "of each; may be repeated"                                                                                 },
     {"--explain",        NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),        GROUP_LOOK,
      "print for these functions (a glob) every reason why instructions were left "
      "alone"                                                                                                    },
@@ -331,7 +338,7 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return false;
     if (out->inputs.count == 0)
         return fail(err, NULL, "no input files (--help shows three examples)");
-    if (!check_outline_options(parser, err))
+    if (!check_outline_options(parser, err) || !options_check_gate(out, err))
         return false;
     if (out->dump != DUMP_NONE && out->explain)
         return fail(err, NULL, "--dump and --explain: one at a time");
@@ -339,7 +346,7 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL,
                     "%s and -R=json both print to standard output: use -R=json:FILE",
                     out->explain ? "--explain" : "--dump");
-    if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE))
+    if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE && !out->baseline))
         return fail(err, NULL,
                     "no output: give -o PATH, or --dry-run to write nothing");
     if (out->set_name && !out->output_is_directory)

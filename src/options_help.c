@@ -32,7 +32,8 @@ static const char intro[] =
 static const char outro[] =
     "\n"
     "Exit status: 0 success, 1 bad input or a failed write (nothing is written then),\n"
-    "2 a command line that makes no sense.\n";
+    "2 a command line that makes no sense, 3 --max-growth is exceeded (only the report\n"
+    "is written then).\n";
 
 static const char *const headings[GROUP_COUNT] = {
     [GROUP_WORK] = "What to do",

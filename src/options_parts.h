@@ -25,6 +25,8 @@ enum option_position {
     OPTION_DROP_ALIGNMENT,
     OPTION_NO_VERIFY,
     OPTION_REPORT,
+    OPTION_BASELINE,
+    OPTION_MAX_GROWTH,
     OPTION_EXPLAIN,
     OPTION_DUMP,
     OPTION_VERBOSE,
@@ -75,6 +77,9 @@ extern const struct option options_table[];
  * format that stands there would be taken for an input. */
 MO_MUST_CHECK bool options_report(struct options *out, const char *value,
                                   const char *next, struct error *err);
+
+/* --baseline and --max-growth: what they say, and that they go together. */
+MO_MUST_CHECK bool options_check_gate(const struct options *options, struct error *err);
 
 /* Fails when a value that should name functions is one of the inputs instead. */
 MO_MUST_CHECK bool options_check_function(const char *option, const char *value,

@@ -5,6 +5,8 @@
  */
 #include "options_parts.h"
 
+#include "mo/baseline.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -56,4 +58,31 @@ bool options_check_function(const char *option, const char *value, struct error 
     return fail(err, NULL,
                 "%s wants the name of a function before the inputs: %s=main %s", option,
                 option, value);
+}
+
+bool options_check_gate(const struct options *options, struct error *err)
+{
+    if (options->max_growth.count > 0 && !options->baseline)
+        return fail(err, NULL,
+                    "--max-growth needs --baseline=FILE, a report to compare with");
+    for (uint32_t i = 0; i < options->max_growth.count; i++) {
+        struct limit limit;
+        const char *text = options->max_growth.items[i];
+        if (!limit_parse(text, &limit))
+            return fail(err, NULL,
+                        "--max-growth: '%s' is no limit; 0.5%% and 64 are, and "
+                        "section:1%% and function:64",
+                        text);
+    }
+    if (options->baseline && options->report == REPORT_JSON && !options->report_path)
+        return fail(err, NULL,
+                    "--baseline and -R=json both print to standard output: use "
+                    "-R=json:FILE");
+    if (options->baseline && options->report_path &&
+        strcmp(options->baseline, options->report_path) == 0)
+        return fail(err, NULL,
+                    "--baseline and -R both name '%s': a run that is too large would "
+                    "become the measure of the next",
+                    options->baseline);
+    return true;
 }

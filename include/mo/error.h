@@ -14,6 +14,7 @@
 
 struct error {
     bool set;
+    bool over_limit; /* nothing is wrong with the input, a size gate is closed: exit 3 */
     char message[1024];
 };
 

@@ -53,6 +53,8 @@ struct options {
 
     uint32_t report;         /* enum report_format */
     const char *report_path; /* NULL: standard output */
+    const char *baseline;    /* an earlier report to compare with, or NULL */
+    struct text_list max_growth; /* limits of mo/baseline.h */
     uint32_t dump;           /* enum dump_stage */
     const char *explain;     /* glob of function names, or NULL */
     bool verbose;

@@ -27,6 +27,26 @@ struct report_unit {
     struct sizes before, after;
 };
 
+/* A section of the link: what goes into ".text", wherever it comes from. */
+struct report_section {
+    const char *name;
+    uint64_t before, after; /* loaded bytes */
+};
+
+struct report_function {
+    const char *key; /* the same on every build: functions.c */
+    const char *name;
+    uint32_t unit; /* index in report.units */
+    bool is_helper;
+    uint64_t before, after;               /* its own bytes */
+    uint64_t before_shared, after_shared; /* its share of the bytes of helpers */
+};
+
+/* How many functions had this key already, before and after. */
+struct report_repeat {
+    uint32_t count[2];
+};
+
 struct report_round {
     uint32_t helpers, sites;
     int64_t code, eh_frame, eh_frame_hdr; /* saved */
@@ -58,6 +78,20 @@ struct report {
         struct report_unit *items;
         uint32_t count, capacity;
     } units;
+    struct table *section_names;
+    struct {
+        struct report_section *items;
+        uint32_t count, capacity;
+    } sections;
+    struct table *key_bases, *keys;
+    struct {
+        struct report_repeat *items; /* by number in key_bases */
+        uint32_t count, capacity;
+    } repeats;
+    struct {
+        struct report_function *items; /* by number in keys */
+        uint32_t count, capacity;
+    } functions;
     struct {
         struct report_round *items;
         uint32_t count, capacity;
@@ -95,6 +129,21 @@ void report_totals(const struct report *report, struct sizes *before,
 /* The helpers, largest saving first. */
 const struct report_helper *report_helpers_sorted(struct arena *session,
                                                   const struct report *report);
+
+/* --- functions.c --- */
+
+/* The index in report.units of what a section came from. */
+uint32_t report_unit_of(struct report *report, const struct object *object,
+                        const struct section *section);
+void report_add_functions(struct report *report, const struct objects *objects,
+                          bool after);
+void report_add_section(struct report *report, const struct section *section,
+                        const struct sizes *sizes, bool after);
+
+/* The functions that are no helpers, the largest change first. */
+const struct report_function *report_functions_sorted(struct arena *session,
+                                                      const struct report *report,
+                                                      uint32_t *count);
 
 /* --- text.c, json.c --- */
 

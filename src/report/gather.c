@@ -17,8 +17,11 @@ enum { HDR_ENTRY = 8 }; /* bytes that the link writes to .eh_frame_hdr for each 
 
 struct report report_new(struct arena *session)
 {
-    struct report report = {.session = session, .unit_names = table_new(session)};
-    return report;
+    return (struct report){.session = session,
+                           .unit_names = table_new(session),
+                           .section_names = table_new(session),
+                           .key_bases = table_new(session),
+                           .keys = table_new(session)};
 }
 
 static struct sizes sizes_of_section(const struct section *section)
@@ -57,8 +60,8 @@ struct sizes sizes_of(const struct objects *objects)
     return sum;
 }
 
-static struct report_unit *unit_of(struct report *report, const struct object *object,
-                                   const struct section *section)
+uint32_t report_unit_of(struct report *report, const struct object *object,
+                        const struct section *section)
 {
     const char *name = object->name;
     if (section->unit < object->unit_count)
@@ -68,7 +71,7 @@ static struct report_unit *unit_of(struct report *report, const struct object *o
     if (number == report->units.count)
         array_push(report->session, &report->units,
                    ((struct report_unit){.name = arena_strdup(report->session, name)}));
-    return &report->units.items[number];
+    return number;
 }
 
 static void add_units(struct report *report, const struct objects *objects, bool after)
@@ -80,8 +83,10 @@ static void add_units(struct report *report, const struct objects *objects, bool
             struct sizes sizes = sizes_of_section(section);
             if (sizes.loaded == 0)
                 continue;
-            struct report_unit *unit = unit_of(report, object, section);
+            uint32_t number = report_unit_of(report, object, section);
+            struct report_unit *unit = &report->units.items[number];
             add_sizes(after ? &unit->after : &unit->before, &sizes);
+            report_add_section(report, section, &sizes, after);
         }
     }
 }
@@ -89,11 +94,13 @@ static void add_units(struct report *report, const struct objects *objects, bool
 void report_before(struct report *report, const struct objects *objects)
 {
     add_units(report, objects, false);
+    report_add_functions(report, objects, false);
 }
 
 void report_after(struct report *report, const struct objects *objects)
 {
     add_units(report, objects, true);
+    report_add_functions(report, objects, true);
 }
 
 void report_totals(const struct report *report, struct sizes *before,

@@ -8,7 +8,13 @@
  *                     "fixed" } ],   fixed: the part that no single helper brings
  *       "helpers":  [ { "name", "round", "bytes", "sites", "form", "saved" } ],
  *       "refusals": [ { "reason", "level", "text", "count", "bytes" } ],
- *       "units":    [ { "name", "before": {…}, "after": {…} } ] }
+ *       "sections": [ { "name", "before", "after" } ],
+ *       "units":    [ { "name", "before": {…}, "after": {…},
+ *                       "functions": [ { "key", "name", "before", "after", "shared",
+ *                                        "helper" } ] } ] }
+ *
+ * A function's "shared" is its part of the helpers' bytes, and its "key" the same on
+ * every build (functions.c); "helper" is there, and true, for helpers.
  *
  * Names come from files and may hold any bytes; what is not UTF-8 is written as U+FFFD,
  * so that every reader accepts the result. Reference: RFC 8259, RFC 3629.
@@ -130,7 +136,8 @@ static void put_rounds(struct json *json, const struct report *report)
                                round->helpers, round->sites));
         put_saved(json, round->code, round->eh_frame, round->eh_frame_hdr,
                   round->code + round->eh_frame + round->eh_frame_hdr);
-        put(json, arena_format(json->session, ", \"fixed\": %" PRId64 "}", round->fixed));
+        put(json,
+            arena_format(json->session, ", \"fixed\": %" PRId64 "}", round->fixed));
     }
     put(json, "]");
 }
@@ -175,8 +182,55 @@ static void put_refusals(struct json *json, const struct report *report)
     put(json, "]");
 }
 
+static void put_sections(struct json *json, const struct report *report)
+{
+    put(json, ",\n  \"sections\": [");
+    for (uint32_t i = 0; i < report->sections.count; i++) {
+        const struct report_section *section = &report->sections.items[i];
+        put_next(json, i);
+        put(json, "{\"name\": ");
+        put_string(json, section->name);
+        put(json, arena_format(json->session,
+                               ", \"before\": %" PRIu64 ", \"after\": %" PRIu64 "}",
+                               section->before, section->after));
+    }
+    put(json, "]");
+}
+
+static void put_function(struct json *json, const struct report_function *function)
+{
+    put(json, "{\"key\": ");
+    put_string(json, function->key);
+    put(json, ", \"name\": ");
+    put_string(json, function->name);
+    put(json, arena_format(json->session,
+                           ", \"before\": %" PRIu64 ", \"after\": %" PRIu64
+                           ", \"shared\": %" PRIu64 "%s}",
+                           function->before, function->after, function->after_shared,
+                           function->is_helper ? ", \"helper\": true" : ""));
+}
+
+/* Of each unit its functions, in the order in which they were found: chains, so that
+ * many units with many functions are one walk. */
+static uint32_t *chain_functions(struct json *json, const struct report *report,
+                                 uint32_t *first)
+{
+    uint32_t count = report->functions.count;
+    uint32_t *next = arena_new_array(json->session, uint32_t, count);
+    for (uint32_t i = 0; i < report->units.count; i++)
+        first[i] = NO_INDEX;
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t unit = report->functions.items[i].unit;
+        next[i] = first[unit];
+        first[unit] = i;
+    }
+    return next;
+}
+
 static void put_units(struct json *json, const struct report *report)
 {
+    uint32_t *first = arena_new_array(json->session, uint32_t, report->units.count);
+    const uint32_t *next = chain_functions(json, report, first);
     put(json, ",\n  \"units\": [");
     for (uint32_t i = 0; i < report->units.count; i++) {
         const struct report_unit *unit = &report->units.items[i];
@@ -187,7 +241,13 @@ static void put_units(struct json *json, const struct report *report)
         put_sizes(json, "before", &unit->before);
         put(json, ", ");
         put_sizes(json, "after", &unit->after);
-        put(json, "}");
+        put(json, ", \"functions\": [");
+        uint32_t position = 0;
+        for (uint32_t f = first[i]; f != NO_INDEX; f = next[f]) {
+            put(json, position++ == 0 ? "\n      " : ",\n      ");
+            put_function(json, &report->functions.items[f]);
+        }
+        put(json, "]}");
     }
     put(json, "]");
 }
@@ -205,6 +265,7 @@ struct bytes report_json(struct arena *session, const struct report *report)
     put_rounds(&json, report);
     put_helpers(&json, report);
     put_refusals(&json, report);
+    put_sections(&json, report);
     put_units(&json, report);
     put(&json, "\n}\n");
     return buffer_bytes(&json.text);

@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HELPERS = 20, MOST_UNITS = 30, NAME_COLUMNS = 32 };
+enum {
+    MOST_HELPERS = 20,
+    MOST_UNITS = 30,
+    MOST_FUNCTIONS = 20,
+    NAME_COLUMNS = 32,
+    KEY_COLUMNS = 48
+};
 
 struct page {
     struct arena *session;
@@ -32,12 +38,17 @@ MO_PRINTF(2, 3) static void put(struct page *page, const char *format, ...)
                    (size_t)size < sizeof line ? (size_t)size : sizeof line - 1);
 }
 
-static const char *shortened(struct arena *session, const char *name)
+static const char *ending_of(struct arena *session, const char *name, size_t columns)
 {
     size_t size = strlen(name);
-    if (size <= NAME_COLUMNS)
+    if (size <= columns)
         return name;
-    return arena_format(session, "...%s", name + size - (NAME_COLUMNS - 3));
+    return arena_format(session, "...%s", name + size - (columns - 3));
+}
+
+static const char *shortened(struct arena *session, const char *name)
+{
+    return ending_of(session, name, NAME_COLUMNS);
 }
 
 static double percent(int64_t part, uint64_t whole)
@@ -101,7 +112,8 @@ static void put_sum(struct page *page, const struct report *report, int64_t rest
     }
     if (rest_count > 0)
         put(page, "  %8" PRId64 "  %" PRIu32 " more\n", rest, rest_count);
-    put(page, "  %8" PRId64 "  fixed cost of the set: padding, CIE, FDEs, header entries\n",
+    put(page,
+        "  %8" PRId64 "  fixed cost of the set: padding, CIE, FDEs, header entries\n",
         fixed);
     put(page, "  %8" PRId64 "  in all\n", all);
 }
@@ -163,6 +175,28 @@ static void put_units(struct page *page, const struct report *report)
         ".eh_frame", "saved", "loaded", "saved");
     for (uint32_t i = 0; i < count && i < MOST_UNITS; i++)
         put_unit(page, &sorted[i]);
+}
+
+static void put_functions(struct page *page, const struct report *report)
+{
+    uint32_t count;
+    const struct report_function *sorted =
+        report_functions_sorted(page->session, report, &count);
+    if (count == 0 || !report->outlined)
+        return;
+    put(page,
+        "\nFunctions (%" PRIu32 "%s)\n  %9s %9s %9s %9s  bytes of code; real: with its "
+        "share of helpers\n",
+        count, count > MOST_FUNCTIONS ? ", the largest savings" : "", "before", "after",
+        "real", "saved");
+    for (uint32_t i = 0; i < count && i < MOST_FUNCTIONS; i++) {
+        const struct report_function *function = &sorted[i];
+        uint64_t before = function->before + function->before_shared;
+        uint64_t real = function->after + function->after_shared;
+        put(page, "  %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRId64 "  %s\n", before,
+            function->after, real, saved(before, real),
+            ending_of(page->session, function->key, KEY_COLUMNS));
+    }
 }
 
 static uint64_t bytes_of_level(const struct report *report, const char *level)
@@ -251,6 +285,7 @@ struct bytes report_text(struct arena *session, const struct report *report)
     put_rounds(&page, report);
     put_helpers(&page, report);
     put_units(&page, report);
+    put_functions(&page, report);
     put_refusals(&page, report);
     put_hint(&page, report);
     return buffer_bytes(&page.text);
