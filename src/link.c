@@ -281,7 +281,9 @@ static struct bytes report_bytes(struct link *link)
     switch ((enum report_format)options->report) {
     case REPORT_JSON: return report_json(link->session, &link->report);
     case REPORT_TEXT: return report_text(link->session, &link->report);
-    case REPORT_NONE: break;
+    case REPORT_HTML: return report_html(link->session, &link->report);
+    case REPORT_NONE:
+    case REPORT_COUNT: break;
     }
     return (struct bytes){0};
 }
@@ -289,6 +291,7 @@ static struct bytes report_bytes(struct link *link)
 static void measure(struct link *link)
 {
     const struct options *options = link->options;
+    link->report.wants_bodies = options->report == REPORT_HTML;
     for (uint32_t i = 0; i < link->before.count; i++) {
         report_before(&link->report, &link->before.items[i].objects);
         report_after(&link->report, &link->after.items[i].objects);

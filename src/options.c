@@ -84,8 +84,7 @@ const struct option options_table[] = {
 
     {"--report",         "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),         GROUP_LOOK,
      "print what was saved, where, and what was left alone and why; FORMAT is text, "
-     "json "
-     "or json:FILE"                                                                                             },
+     "json, json:FILE, html or html:FILE (a page that needs nothing else)"                                      },
     {"--baseline",       NULL, KIND_TEXT,   "FILE",      FIELD(baseline),       GROUP_LOOK,
      "compare with the report of an earlier run (-R=json:FILE), and print what changed, "
      "the largest first"                                                                                        },
@@ -342,9 +341,10 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return false;
     if (out->dump != DUMP_NONE && out->explain)
         return fail(err, NULL, "--dump and --explain: one at a time");
-    if (looks && out->report == REPORT_JSON && !out->report_path)
+    if (looks && out->report > REPORT_TEXT && !out->report_path)
         return fail(err, NULL,
-                    "%s and -R=json both print to standard output: use -R=json:FILE",
+                    "%s and this report both print to standard output: use -R=json:FILE "
+                    "or -R=html:FILE",
                     out->explain ? "--explain" : "--dump");
     if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE && !out->baseline))
         return fail(err, NULL,
@@ -363,7 +363,7 @@ static bool check_combinations(const struct parser *parser, struct error *err)
                     "--whole-archive is for a single object: a directory gets whole "
                     "archives anyway");
     if (out->output && out->report_path && strcmp(out->output, out->report_path) == 0)
-        return fail(err, NULL, "-o and -R=json both name '%s'", out->output);
+        return fail(err, NULL, "-o and -R both name '%s'", out->output);
     return true;
 }
 

@@ -10,32 +10,41 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_format(const char *text)
+/* ORDER report */
+static const char *const formats[REPORT_COUNT] = {NULL, "text", "json", "html"};
+
+/* "json", "json:FILE": the format, and what follows the name. REPORT_NONE: neither. */
+static enum report_format format_of(const char *text, const char **rest)
 {
-    return strcmp(text, "text") == 0 || strcmp(text, "json") == 0 ||
-           strncmp(text, "json:", 5) == 0;
+    for (uint32_t i = REPORT_NONE + 1; i < REPORT_COUNT; i++) {
+        size_t size = strlen(formats[i]);
+        if (strncmp(text, formats[i], size) != 0)
+            continue;
+        *rest = text + size;
+        if (**rest == '\0' || (**rest == ':' && i != REPORT_TEXT))
+            return (enum report_format)i;
+    }
+    return REPORT_NONE;
 }
 
 static bool set_format(struct options *out, const char *value, struct error *err)
 {
-    out->report_path = NULL;
-    out->report = REPORT_TEXT;
-    if (strcmp(value, "text") == 0)
-        return true;
-    out->report = REPORT_JSON;
-    if (strcmp(value, "json") == 0)
-        return true;
-    if (!is_format(value) || value[5] == '\0')
+    const char *rest = "";
+    out->report = format_of(value, &rest);
+    out->report_path = *rest == ':' ? rest + 1 : NULL;
+    if (out->report == REPORT_NONE || (*rest == ':' && rest[1] == '\0'))
         return fail(err, NULL,
-                    "-R: '%s' is no format; there are text, json and json:FILE", value);
-    out->report_path = value + 5;
+                    "-R: '%s' is no format; there are text, json, json:FILE, html and "
+                    "html:FILE",
+                    value);
     return true;
 }
 
 bool options_report(struct options *out, const char *value, const char *next,
                     struct error *err)
 {
-    if (!value && next && is_format(next))
+    const char *rest;
+    if (!value && next && format_of(next, &rest) != REPORT_NONE)
         return fail(err, NULL, "-R takes its format after '=': -R=%s", next);
     return set_format(out, value ? value : "text", err);
 }
@@ -74,10 +83,11 @@ bool options_check_gate(const struct options *options, struct error *err)
                         "section:1%% and function:64",
                         text);
     }
-    if (options->baseline && options->report == REPORT_JSON && !options->report_path)
+    if (options->baseline && options->report > REPORT_TEXT && !options->report_path)
         return fail(err, NULL,
-                    "--baseline and -R=json both print to standard output: use "
-                    "-R=json:FILE");
+                    "--baseline and -R=%s both print to standard output: use "
+                    "-R=%s:FILE",
+                    formats[options->report], formats[options->report]);
     if (options->baseline && options->report_path &&
         strcmp(options->baseline, options->report_path) == 0)
         return fail(err, NULL,

@@ -23,7 +23,8 @@ enum dump_stage {
     DUMP_COUNT
 };
 
-enum report_format { REPORT_NONE, REPORT_TEXT, REPORT_JSON };
+/* ORDER report: options_report.c has the names. */
+enum report_format { REPORT_NONE, REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_COUNT };
 
 struct text_list {
     const char **items;

@@ -10,10 +10,13 @@
 #define MO_REPORT_H
 
 #include "mo/bytes.h"
+#include "mo/listing.h"
 #include "mo/object.h"
 #include "mo/plan.h"
 #include "mo/program.h"
 #include "mo/table.h"
+
+struct costs;
 
 struct sizes {
     uint64_t text; /* allocated executable sections */
@@ -47,12 +50,25 @@ struct report_repeat {
     uint32_t count[2];
 };
 
+struct report_site {
+    uint32_t function; /* that enters the helper: index in report.functions */
+    uint64_t at;       /* bytes from its start */
+};
+
+/* A helper as it is in the end. */
+struct report_body {
+    uint32_t function; /* index in report.functions */
+    struct listing code;
+    const struct report_site *sites;
+    uint32_t site_count;
+};
+
 struct report_round {
     uint32_t helpers, sites;
     int64_t code, eh_frame, eh_frame_hdr; /* saved */
-    /* The part of their sum that belongs to no single helper, below zero as a rule:
-     * padding, CIE, FDEs and header entries that all share, and what is measured only
-     * when they lie side by side. */
+    /* The part of their sum that belongs to no single helper: padding, CIE, FDEs and header
+     * entries that all share (below zero), and what shows only when they lie side by side
+     * (mostly above). */
     int64_t fixed;
 };
 
@@ -92,6 +108,11 @@ struct report {
         struct report_function *items; /* by number in keys */
         uint32_t count, capacity;
     } functions;
+    bool wants_bodies;
+    struct {
+        struct report_body *items; /* wants_bodies: in the order of the objects */
+        uint32_t count, capacity;
+    } bodies;
     struct {
         struct report_round *items;
         uint32_t count, capacity;
@@ -140,14 +161,23 @@ void report_add_functions(struct report *report, const struct objects *objects,
 void report_add_section(struct report *report, const struct section *section,
                         const struct sizes *sizes, bool after);
 
+/* --- bodies.c --- */
+
+/* functions[i]: index in report.functions of costs.items[i]. */
+void report_add_bodies(struct report *report, const struct objects *objects,
+                       const struct costs *costs, const uint32_t *functions);
+
+/* --- functions.c --- */
+
 /* The functions that are no helpers, the largest change first. */
 const struct report_function *report_functions_sorted(struct arena *session,
                                                       const struct report *report,
                                                       uint32_t *count);
 
-/* --- text.c, json.c --- */
+/* --- text.c, json.c, html.c --- */
 
 struct bytes report_text(struct arena *session, const struct report *report);
 struct bytes report_json(struct arena *session, const struct report *report);
+struct bytes report_html(struct arena *session, const struct report *report);
 
 #endif

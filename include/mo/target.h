@@ -146,6 +146,13 @@ struct target {
      * table with a known number of entries. False when it is anything else. */
     bool (*find_table)(struct arena *arena, const struct program *program, uint32_t insn,
                        struct jump_table *out);
+
+    /* --- for people --- */
+
+    /* The instruction at section offset `offset` as text. NULL: there is nothing that can
+     * print this machine's instructions, and they are shown as words. */
+    bool (*print)(const uint8_t *bytes, uint8_t length, uint32_t offset, char *out,
+                  size_t size);
 };
 
 /* The target of an e_machine, or NULL. */

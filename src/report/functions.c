@@ -25,8 +25,9 @@ static const char *key_base(struct report *report, const char *unit, const char 
     return arena_format(report->session, "%s:%s", slash ? slash + 1 : unit, name);
 }
 
-static struct report_function *function_of(struct report *report, uint32_t unit,
-                                           const struct cost *cost, bool after)
+/* Its index in report.functions. */
+static uint32_t function_of(struct report *report, uint32_t unit,
+                            const struct cost *cost, bool after)
 {
     const char *key = key_base(report, report->units.items[unit].name, cost->name);
     uint32_t base = table_intern_string(report->key_bases, key);
@@ -45,27 +46,26 @@ static struct report_function *function_of(struct report *report, uint32_t unit,
         };
         array_push(report->session, &report->functions, function);
     }
-    return &report->functions.items[number];
+    return number;
 }
 
 void report_add_functions(struct report *report, const struct objects *objects,
                           bool after)
 {
     struct costs costs = costs_of(report->session, objects);
+    uint32_t *functions = arena_new_array(report->session, uint32_t, costs.count);
     for (uint32_t i = 0; i < costs.count; i++) {
         const struct cost *cost = &costs.items[i];
         const struct object *object = objects->items[cost->object];
         uint32_t unit =
             report_unit_of(report, object, &object->sections[cost->section]);
-        struct report_function *function = function_of(report, unit, cost, after);
-        if (after) {
-            function->after += cost->bytes;
-            function->after_shared += cost->shared;
-        } else {
-            function->before += cost->bytes;
-            function->before_shared += cost->shared;
-        }
+        functions[i] = function_of(report, unit, cost, after);
+        struct report_function *function = &report->functions.items[functions[i]];
+        *(after ? &function->after : &function->before) += cost->bytes;
+        *(after ? &function->after_shared : &function->before_shared) += cost->shared;
     }
+    if (after && report->wants_bodies)
+        report_add_bodies(report, objects, &costs, functions);
 }
 
 /* What it really costs. */

@@ -13,6 +13,11 @@
  *                       "functions": [ { "key", "name", "before", "after", "shared",
  *                                        "helper" } ] } ] }
  *
+ * With the helpers' bodies (for the page):
+ *
+ *       "bodies":   [ { "name", "key", "bytes", "code": [ [at, "hex", "text"] ],
+ *                       "sites": [ { "key", "at" } ] } ]
+ *
  * A function's "shared" is its part of the helpers' bytes, and its "key" the same on
  * every build (functions.c); "helper" is there, and true, for helpers.
  *
@@ -252,6 +257,51 @@ static void put_units(struct json *json, const struct report *report)
     put(json, "]");
 }
 
+static void put_code(struct json *json, const struct listing *code)
+{
+    put(json, "\"code\": [");
+    for (uint32_t i = 0; i < code->count; i++) {
+        const struct listing_line *line = &code->lines[i];
+        put(json,
+            arena_format(json->session, "%s[%" PRIu64 ", \"%s\", ", i == 0 ? "" : ", ",
+                         line->at - code->lines[0].at, line->hex));
+        put_string(json, line->text);
+        put(json, "]");
+    }
+    put(json, "]");
+}
+
+static void put_body(struct json *json, const struct report *report,
+                     const struct report_body *body)
+{
+    const struct report_function *functions = report->functions.items;
+    put(json, "{\"name\": ");
+    put_string(json, functions[body->function].name);
+    put(json, ", \"key\": ");
+    put_string(json, functions[body->function].key);
+    put(json, arena_format(json->session, ", \"bytes\": %" PRIu64 ", ",
+                           functions[body->function].after));
+    put_code(json, &body->code);
+    put(json, ", \"sites\": [");
+    for (uint32_t i = 0; i < body->site_count; i++) {
+        put(json, i == 0 ? "{\"key\": " : ", {\"key\": ");
+        put_string(json, functions[body->sites[i].function].key);
+        put(json,
+            arena_format(json->session, ", \"at\": %" PRIu64 "}", body->sites[i].at));
+    }
+    put(json, "]}");
+}
+
+static void put_bodies(struct json *json, const struct report *report)
+{
+    put(json, ",\n  \"bodies\": [");
+    for (uint32_t i = 0; i < report->bodies.count; i++) {
+        put_next(json, i);
+        put_body(json, report, &report->bodies.items[i]);
+    }
+    put(json, "]");
+}
+
 struct bytes report_json(struct arena *session, const struct report *report)
 {
     struct json json = {session, buffer_new(session)};
@@ -267,6 +317,8 @@ struct bytes report_json(struct arena *session, const struct report *report)
     put_refusals(&json, report);
     put_sections(&json, report);
     put_units(&json, report);
+    if (report->wants_bodies)
+        put_bodies(&json, report);
     put(&json, "\n}\n");
     return buffer_bytes(&json.text);
 }

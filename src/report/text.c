@@ -113,7 +113,7 @@ static void put_sum(struct page *page, const struct report *report, int64_t rest
     if (rest_count > 0)
         put(page, "  %8" PRId64 "  %" PRIu32 " more\n", rest, rest_count);
     put(page,
-        "  %8" PRId64 "  fixed cost of the set: padding, CIE, FDEs, header entries\n",
+        "  %8" PRId64 "  the set as a whole: padding, CIE, FDEs, header entries\n",
         fixed);
     put(page, "  %8" PRId64 "  in all\n", all);
 }

@@ -118,4 +118,5 @@ const struct target target_x86_64 = {
     .emit_return = x86_64_emit_return,
     .emit_padding = x86_64_emit_padding,
     .find_table = x86_64_find_table,
+    .print = x86_64_print,
 };

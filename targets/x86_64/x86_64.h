@@ -78,6 +78,8 @@ uint8_t x86_64_reloc_bias(const struct insn *insn, uint64_t reloc_offset);
 
 /* --- encode.c --- */
 
+bool x86_64_print(const uint8_t *bytes, uint8_t length, uint32_t offset, char *out,
+                  size_t size);
 bool x86_64_canonical(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 bool x86_64_retarget(const uint8_t *bytes, uint8_t length, int64_t displacement,
                      uint8_t *out);
