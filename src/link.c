@@ -399,8 +399,10 @@ bool link_sets(struct arena *session, const struct options *options,
     if (!look_at_sets(&link, err) || !outline_sets(&link, err))
         return false;
     *after = link.after;
-    if (options->report != REPORT_NONE)
+    if (options->report != REPORT_NONE) {
+        measure(&link);
         *report = report_bytes(&link);
+    }
     return true;
 }
 

@@ -343,9 +343,9 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL, "--dump and --explain: one at a time");
     if (looks && out->report > REPORT_TEXT && !out->report_path)
         return fail(err, NULL,
-                    "%s and this report both print to standard output: use -R=json:FILE "
-                    "or -R=html:FILE",
-                    out->explain ? "--explain" : "--dump");
+                    "%s and -R=%s both print to standard output: use -R=%s:FILE",
+                    out->explain ? "--explain" : "--dump",
+                    options_format_name(out->report), options_format_name(out->report));
     if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE && !out->baseline))
         return fail(err, NULL,
                     "no output: give -o PATH, or --dry-run to write nothing");

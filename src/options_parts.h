@@ -78,6 +78,9 @@ extern const struct option options_table[];
 MO_MUST_CHECK bool options_report(struct options *out, const char *value,
                                   const char *next, struct error *err);
 
+/* "text", "json", … of an enum report_format. */
+const char *options_format_name(uint32_t format);
+
 /* --baseline and --max-growth: what they say, and that they go together. */
 MO_MUST_CHECK bool options_check_gate(const struct options *options, struct error *err);
 

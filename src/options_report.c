@@ -13,6 +13,11 @@
 /* ORDER report */
 static const char *const formats[REPORT_COUNT] = {NULL, "text", "json", "html"};
 
+const char *options_format_name(uint32_t format)
+{
+    return formats[format];
+}
+
 /* "json", "json:FILE": the format, and what follows the name. REPORT_NONE: neither. */
 static enum report_format format_of(const char *text, const char **rest)
 {

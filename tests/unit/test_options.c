@@ -79,7 +79,7 @@ static const struct {
     {"a.o -o x --outline --set-name=s",                  "--set-name is for a directory"                 },
     {"a.o --dry-run --outline --set-name=s",             "--set-name is for a directory"                 },
     {"a.o -o x/ --whole-archive",                        "--whole-archive is for a single object"        },
-    {"a.o -o x -R=json:x",                               "-o and -R=json both name 'x'"                  },
+    {"a.o -o x -R=json:x",                               "-o and -R both name 'x'"                  },
     {"a.o -o . --outline",                               "says no name"                                  },
     {"a.o -o ../ --outline",                             "says no name"                                  },
     {"a.o -o / --outline",                               "says no name"                                  },
