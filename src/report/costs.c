@@ -8,6 +8,8 @@
  * other helpers, so this is done from the innermost outwards: one that enters nothing
  * (any more) hands on all that it costs. What is divided is whole bytes, and their sum
  * stays what it was.
+ *
+ * A tail that stays in place is no helper: it is the cost of the function that keeps it.
  */
 #include "mo/costs.h"
 
