@@ -66,6 +66,7 @@ static const struct {
     {INSN_OPAQUE,        "opaque"       },
     {INSN_PINNED,        "pinned"       },
     {INSN_NOP,           "nop"          },
+    {INSN_FAULTS,        "faults"       },
     {INSN_GLUED,         "glued"        },
     {INSN_FORBIDDEN,     "forbidden"    },
     {INSN_LINK_LIVE,     "link-live"    },

@@ -65,6 +65,10 @@ enum insn_trait {
     INSN_ENTERED = 1u << 16,      /* data hold its address, so that an indirect jump may lead
                                      here (set by the lifter) */
     INSN_JOINED = 1u << 23,       /* a jump in another function leads here (the same) */
+    INSN_FAULTS = 1u << 24,       /* may fault by what it is given: memory elsewhere than at
+                                     [SP + sp_value], [frame register + sp_value] or a fixed
+                                     address; a division; arithmetic that may raise a
+                                     floating-point exception */
     INSN_GLUED = 1u << 17,        /* must not be parted from the next one (set by lifter) */
     INSN_LEADER = 1u << 18,       /* first of a basic block (set by the lifter) */
     INSN_FORBIDDEN = 1u << 19,    /* the lifter forbids moving it, whatever the target says:

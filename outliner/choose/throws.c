@@ -8,11 +8,11 @@
  * call to the helper; and what throws in a tail finds no call site at all: there, only
  * code may stand that exceptions pass through anyway.
  *
- * What may throw is a call, and whatever stands where a landing pad would catch it:
- * compilers list the calls, or with -fnon-call-exceptions every access to memory. They
- * list no more than that, or else everything; so an instruction in a gap, or where
- * exceptions pass, throws only if it is a call. That is not so in a function that has a
- * call site without any call in it: there everything may throw.
+ * What may throw is a call, and with -fnon-call-exceptions whatever may fault. Nothing
+ * in an object says that it was compiled so: a call-site table lists what may throw,
+ * but some compilers list everything, and a gap (noexcept) lists nothing. So what may
+ * fault counts always. Other instructions cannot throw, but one where a landing pad
+ * would catch it is not believed.
  *
  * All that may throw in a called payload must share one call site, and no boundary may
  * follow the first of it: the rewriter puts boundaries inside of a payload in front of
@@ -25,11 +25,22 @@ static bool is_call(const struct insn *insn)
     return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
 }
 
+static bool sets_frame(const struct program *program, const struct function *function)
+{
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (program->insns[function->first_insn + i].traits & INSN_FRAME_SET)
+            return true;
+    }
+    return false;
+}
+
 static void fill_function(const struct program *program,
                           const struct function *function, struct throws *throws)
 {
     const struct insn *insns = program->insns;
-    bool all = function_traps(program, function);
+    /* Without a frame its register may point anywhere. */
+    uint32_t faults =
+        INSN_FAULTS | (sets_frame(program, function) ? 0u : INSN_FRAME_MEMORY);
     uint32_t end = function->first_insn + function->insn_count;
     uint32_t site_end = end, thrower = end, tail_end = end;
     const struct call_site *behind = NULL;
@@ -38,9 +49,10 @@ static void fill_function(const struct program *program,
         enum guard guard = insn_guard(function, &insns[i]);
         if (i + 1 < end && site != behind)
             site_end = i + 1;
-        if (all || guard == GUARD_PAD || is_call(&insns[i]))
+        bool may_throw = is_call(&insns[i]) || (insns[i].traits & faults) != 0;
+        if (may_throw || guard == GUARD_PAD)
             thrower = i;
-        if (guard == GUARD_PAD || (guard == GUARD_GAP && (all || is_call(&insns[i]))))
+        if (guard == GUARD_PAD || (guard == GUARD_GAP && may_throw))
             tail_end = i;
         throws->site_end[i] = site_end;
         throws->thrower[i] = thrower;

@@ -5,7 +5,8 @@
  * a helper that was called, that is the call to the outermost helper; in one that was
  * jumped to there is no call site at all, since helpers have no table.
  *
- * So every call of `before`, and whatever else a landing pad belongs to, must find
+ * So every call of `before`, what may fault (a signal handler may throw, too), and
+ * whatever else a landing pad belongs to, must find
  * three things at its place in the output: a call site or a gap, the landing pad's new
  * place, and the same action. What actions mean is compared table by table: the bytes
  * behind the call sites, and what the types refer to.
@@ -99,7 +100,8 @@ bool walk_check_handler(struct walk *walk, const struct view *before,
     const struct verify *verify = walk->verify;
     const struct call_site *old, *new = NULL;
     enum handling was = handling_at(&verify->before, walk->before, &old);
-    if (was != HANDLING_SITE && !is_call(before))
+    bool may_throw = is_call(before) || (before->insn.traits & INSN_FAULTS);
+    if (was != HANDLING_SITE && !may_throw)
         return true;
     struct spot asked = find_asked(walk, after);
     enum handling now = handling_at(&verify->after, asked, &new);

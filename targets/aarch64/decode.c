@@ -248,6 +248,8 @@ static void decode_memory(const struct form *form, uint32_t word, struct insn *o
         form->kind == AT_SCALED || form->kind == AT_UNSCALED || form->kind == AT_PAIR;
     if (writes_back)
         out->defs |= 1ull << base;
+    if (base == SP ? by_register : base != FRAME || !plain)
+        out->traits |= INSN_FAULTS;
     if (base == SP)
         out->traits |= stack_traits(plain, writes_back, by_register, bytes);
     else if (base == FRAME && plain)
@@ -511,6 +513,23 @@ static bool decode_kind(const struct form *form, uint32_t word, struct insn *out
     }
 }
 
+/* Arithmetic on vector registers: most processors cannot trap floating-point
+ * exceptions, but they may (FPCR.IOE and its kin), and integers are not told apart
+ * here. */
+static bool is_vector_arithmetic(const struct form *form)
+{
+    switch ((enum form_kind)form->kind) {
+    case FLOAT_MOVE:
+    case LANE_DUP:
+    case LANE_ANY:
+    case LANE_SMOV:
+    case LANE_UMOV:
+    case VECTOR_EXT:
+    case VECTOR_TABLE: return false;
+    default: return !form_is_memory(form) && form->roles & (VN_R | VM_R | VA_R);
+    }
+}
+
 bool aarch64_decode(const uint8_t *bytes, uint64_t size, uint32_t offset,
                     struct insn *out)
 {
@@ -534,6 +553,8 @@ bool aarch64_decode(const uint8_t *bytes, uint64_t size, uint32_t offset,
     decode_flags(form->roles, word, out);
     if (!decode_kind(form, word, out))
         return false;
+    if (is_vector_arithmetic(form) || form->kind == UNKNOWN_STATE)
+        out->traits |= INSN_FAULTS;
     /* Never silent about SP, whatever the form. */
     const uint32_t sp_traits = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_ADJUST |
                                INSN_SP_FROM_FRAME | INSN_SP_OPAQUE;

@@ -534,6 +534,8 @@ bool x86_64_decode(const uint8_t *bytes, uint64_t size, uint32_t offset,
     correct_by_mnemonic(out, insn, operands);
     add_target(out, insn);
     x86_64_judge_stack(out, insn, operands);
+    if (x86_64_may_fault(insn, operands))
+        out->traits |= INSN_FAULTS;
     judge_flow(out, insn);
     apply_rule(out, insn);
     return true;

@@ -71,6 +71,12 @@ bool x86_64_is_rip_memory(const ZydisDecodedInstruction *insn);
 void x86_64_judge_stack(struct insn *out, const ZydisDecodedInstruction *insn,
                         const ZydisDecodedOperand *operands);
 
+/* --- faults.c --- */
+
+/* It may fault by what it is given (INSN_FAULTS). */
+bool x86_64_may_fault(const ZydisDecodedInstruction *insn,
+                      const ZydisDecodedOperand *operands);
+
 /* --- relocs.c --- */
 
 const struct reloc_kind *x86_64_reloc_kind(uint32_t type);

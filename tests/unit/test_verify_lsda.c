@@ -10,6 +10,7 @@
 #define ADD_24    0x48, 0x83, 0xc4, 0x18
 #define MOV_EAX_1 0xb8, 1, 0, 0, 0
 #define CALL_REL  0xe8, 0, 0, 0, 0
+#define LOAD      0x48, 0x8b, 0x44, 0x0f, 8 /* mov 8(%rdi,%rcx),%rax */
 #define JMP_REL   0xe9, 0, 0, 0, 0
 #define RETQ      0xc3
 #define UD2       0x0f, 0x0b
@@ -121,13 +122,22 @@ static void thunk(struct scene *scene)
     helper_rows(scene, helper_symbol, 10, row_at_entry(scene->rows, EM_X86_64));
 }
 
-/* call g; add; ret: a tail, if exceptions pass through its call. */
+static void add_call(struct draft *draft, uint32_t section, uint32_t at, bool calls)
+{
+    if (calls)
+        add_reloc(draft, section, at + 1, R_X86_64_PLT32, add_undefined(draft, "g"),
+                  -4);
+}
+
+/* call g (or a load, which may fault); add; ret: a tail, if exceptions pass through. */
 static void tail(struct scene *scene)
 {
     static const uint8_t passing[] = {PASSING(SITE(4, 5, 0, 0))};
     static const uint8_t nothing[] = {NOTHING};
     static const uint8_t landing[] = {PASSING(SITE(4, 5, 9, 0))};
-    bool gap = has(scene, "gap"), lands = has(scene, "lands");
+    bool lands = has(scene, "lands"),
+         load = has(scene, "load") || has(scene, "load gap");
+    bool gap = has(scene, "gap") || has(scene, "load gap");
     for (int side = 0; side < 2; side++) {
         struct draft *draft = side ? &scene->after : &scene->before;
         struct side_maker maker = maker_of(scene, draft);
@@ -137,19 +147,24 @@ static void tail(struct scene *scene)
         if (side && has(scene, "empty"))
             maker.table = nothing, maker.table_size = sizeof nothing;
         if (!side) {
-            text = add_code(draft, 0, BYTES(SUB_24, CALL_REL, ADD_24, RETQ),
+            const uint8_t calls[] = {SUB_24, CALL_REL, ADD_24, RETQ};
+            const uint8_t loads[] = {SUB_24, LOAD, ADD_24, RETQ};
+            text = add_code(draft, 0, load ? loads : calls, sizeof calls,
                             &maker.text_symbol);
             add_function(draft, "f", text, 0, 14, true);
-            add_reloc(draft, text, 5, R_X86_64_PLT32, add_undefined(draft, "g"), -4);
+            add_call(draft, text, 4, !load);
             add_entry(&maker, 14, 13);
             continue;
         }
         text = add_code(draft, 0, BYTES(SUB_24, JMP_REL), &maker.text_symbol);
         add_function(draft, "f", text, 0, 9, true);
-        helpers = add_code(draft, 1, BYTES(CALL_REL, ADD_24, RETQ), &helper_symbol);
+        const uint8_t calls[] = {CALL_REL, ADD_24, RETQ},
+                      loads[] = {LOAD, ADD_24, RETQ};
+        helpers =
+            add_code(draft, 1, load ? loads : calls, sizeof calls, &helper_symbol);
         add_function(draft, "h", helpers, 0, 10, false);
         add_reloc(draft, text, 5, R_X86_64_PLT32, helper_symbol, -4);
-        add_reloc(draft, helpers, 1, R_X86_64_PLT32, add_undefined(draft, "g"), -4);
+        add_call(draft, helpers, 0, !load);
         /* 9 is no place in the code any more */
         static const uint8_t landing_new[] = {PASSING(SITE(4, 5, 4, 0))};
         if (lands)
@@ -178,6 +193,8 @@ static const struct pair_case pairs[] = {
     {EM_X86_64, tail,  "empty",      NULL                    },
     {EM_X86_64, tail,  "gap",        "handled in another way"},
     {EM_X86_64, tail,  "lands",      "handled in another way"},
+    {EM_X86_64, tail,  "load",       NULL                    },
+    {EM_X86_64, tail,  "load gap",   "handled in another way"},
 };
 
 START_TEST(judges_pairs)
