@@ -86,8 +86,8 @@ static bool make_edits(struct rewrite *rewrite, uint32_t object,
     return any;
 }
 
-/* What names a table follows it; `lsdas_read` has seen that nothing names other places.
- */
+/* What names a table follows it, and so does what lies in its middle: `lsdas_read` has
+ * seen that this is nothing but marks of data, which are as good at its start. */
 static void move_symbols(struct rewrite *rewrite, uint32_t object, uint32_t section,
                          const uint32_t *starts)
 {
@@ -99,7 +99,7 @@ static void move_symbols(struct rewrite *rewrite, uint32_t object, uint32_t sect
             continue;
         for (uint32_t i = lsdas_in_section(lsdas, section);
              i < lsdas->count && lsdas->items[i].section == section; i++) {
-            if (lsdas->items[i].start == old->value)
+            if (lsdas->items[i].start <= old->value)
                 draft->symbols.items[s].value = starts[i];
         }
     }

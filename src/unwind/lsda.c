@@ -121,6 +121,15 @@ static bool starts_a_table(const struct lsdas *lsdas, uint32_t section, uint64_t
            lsdas->items[i].start == offset;
 }
 
+/* What marks the bytes behind it as data (AAELF64, 4.5.5 "Mapping symbols"). GNU as
+ * puts one wherever it fills up for alignment, in the middle of a table, too. */
+static bool marks_data(const struct object *object, const struct symbol *symbol)
+{
+    return object->machine == EM_AARCH64 && strncmp(symbol->name, "$d", 2) == 0 &&
+           (symbol->name[2] == '\0' || symbol->name[2] == '.') && symbol->size == 0 &&
+           symbol->bind == STB_LOCAL && symbol->type == STT_NOTYPE;
+}
+
 /* Symbols move with their tables; what names another place would be lost. */
 static void check_symbols(const struct object *object, const struct lsdas *lsdas,
                           struct sections *sections)
@@ -129,7 +138,7 @@ static void check_symbols(const struct object *object, const struct lsdas *lsdas
         const struct symbol *symbol = &object->symbols[i];
         if (symbol->section == SECTION_UNDEFINED ||
             symbol->section >= object->section_count || symbol->type == STT_SECTION ||
-            sections->tables[symbol->section] == 0)
+            sections->tables[symbol->section] == 0 || marks_data(object, symbol))
             continue;
         if (symbol->bind != STB_LOCAL || symbol->size != 0 ||
             !starts_a_table(lsdas, symbol->section, symbol->value))

@@ -414,6 +414,22 @@ START_TEST(refuses_what_others_refer_to)
 }
 END_TEST
 
+/* GNU as marks data in the middle of a table, too; on other machines that is a symbol
+ * like any other, and so is a global one. */
+START_TEST(knows_marks_of_data)
+{
+    add_table(&plain);
+    add_table(&plain);
+    object.machine = _i == 1 ? EM_X86_64 : EM_AARCH64;
+    symbols[SYM_LABEL].name = _i == 2 ? "$data" : "$d.1";
+    symbols[SYM_LABEL].bind = _i == 3 ? STB_GLOBAL : STB_LOCAL;
+    symbols[SYM_LABEL].value = 3;
+    struct lsdas lsdas = read_tables();
+    check_all(&lsdas, _i == 0 ? REFUSAL_NONE : REFUSAL_EXCEPTION_TABLE);
+    free_tables();
+}
+END_TEST
+
 /* --- writing --- */
 
 static struct section rewrite(const struct lsdas *lsdas, struct lsda_edit *edits,
@@ -526,6 +542,7 @@ int main(void)
                         sizeof malformed / sizeof *malformed);
     tcase_add_loop_test(tests, survives_damage, 0, 2);
     tcase_add_loop_test(tests, refuses_what_others_refer_to, 0, FOREIGN_COUNT);
+    tcase_add_loop_test(tests, knows_marks_of_data, 0, 4);
     tcase_add_loop_test(tests, writes_what_it_read, 0, 14);
     tcase_add_loop_test(tests, moves_the_others, 0, 2);
     suite_add_tcase(suite, tests);
