@@ -12,7 +12,9 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
         archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
         csmith (random programs; --count of them for each target and compiler),
-        switches (random programs made of switches; the same, see switches.py).
+        switches (random programs made of switches; the same, see switches.py),
+        cxxrandom (random C++ programs about exceptions, of parts that several compilers
+        made with all kinds of flags; --count of them for each target, see cxxgen.py).
 With --shake=N every case is shaken instead (by N seeds alone, and once after outlining).
 Every case compares standard output and exit code of the program before and after, linked
 with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
@@ -21,12 +23,14 @@ import argparse
 import concurrent.futures
 import itertools
 import os
+import random
 import shutil
 import subprocess
 import sys
 import threading
 import zlib
 
+import cxxgen
 import switches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -111,14 +115,14 @@ def works(args, case):
 
 
 def check(args, case, target, folder, objects, inputs, libraries, arguments=(), flags=(),
-          driver=None):
+          driver=None, options=()):
     """Links the objects before and after outlining `inputs`; compares runs."""
     before = os.path.join(folder, "before")
     link(target, "bfd", objects, before, libraries, flags, driver)
     expected = run(target, before, arguments)
     out = os.path.join(folder, "out.o")
     for work, linkers in works(args, case):
-        must([args.mo_link] + work + inputs + ["-o", out])
+        must([args.mo_link] + work + list(options) + inputs + ["-o", out])
         for linker in linkers:
             after = os.path.join(folder, "after-" + linker)
             link(target, linker, [out], after, libraries, flags, driver)
@@ -386,8 +390,36 @@ def switch_cases(args):
             yield name, case
 
 
+def cxxrandom_cases(args):
+    for target, seed in itertools.product(("x86_64", "aarch64"),
+                                          range(args.seed, args.seed + args.count)):
+        name = "%s-cxxrandom-%d" % (target, seed)
+
+        def case(folder, target=target, seed=seed, name=name):
+            rng = random.Random("%s %d" % (target, seed))
+            cxxgen.write(seed, folder)
+            parts = {"main.cc": {"specs": True}, "callback.c": {}}
+            for number, traits in enumerate(cxxgen.plan(seed)):
+                parts["part%d.cc" % number] = traits
+            made = []
+            for source, traits in sorted(parts.items()):
+                kind = "gcc" if traits.get("traps") else rng.choice(["gcc", "clang"])
+                flags = cxxgen.flags(rng, kind, target, traits)
+                command = list(compiler(kind, target)) + flags[:-1] + ["-fexceptions"]
+                if source.endswith(".cc"):
+                    command[0] = command[0].replace("clang", "clang++").replace("gcc", "g++")
+                    command.append(flags[-1])
+                made.append(os.path.join(folder, source + ".o"))
+                must(command + ["-w", "-c", os.path.join(folder, source), "-o", made[-1]])
+            check(args, name, target, folder, made, made, [], driver=[GXX[target]],
+                  options=rng.choice(cxxgen.OPTIONS))
+
+        yield name, case
+
+
 SUITES = {"libc": libc_cases, "fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
-          "archives": archive_cases, "csmith": csmith_cases, "switches": switch_cases}
+          "archives": archive_cases, "csmith": csmith_cases, "switches": switch_cases,
+          "cxxrandom": cxxrandom_cases}
 
 
 def attempt(args, name, case):
