@@ -38,6 +38,8 @@ static int run(struct arena *session, int argc, char **argv)
         fputs(options_help(session), stdout);
     else if (options.version)
         puts("mo-link " MO_VERSION);
+    else if (options.command && !options_run_command(session, &options, &err))
+        return complain(&err, EXIT_USAGE); /* it does not return otherwise */
     else if (!link_run(&options, &err))
         return complain(&err, err.over_limit ? EXIT_SIZE : EXIT_INPUT);
     return finish(&err);

@@ -367,15 +367,27 @@ static bool check_combinations(const struct parser *parser, struct error *err)
     return true;
 }
 
+/* What stands before "--" says how to outline; on what, the command's links say. */
+static bool check_command(const struct parser *parser, struct error *err)
+{
+    struct options *out = parser->out;
+    if (!out->command[0])
+        return fail(err, NULL, "'--' wants a command behind it");
+    if (out->inputs.count > 0)
+        return fail(err, NULL, "%s: the command behind '--' names the inputs",
+                    out->inputs.items[0]);
+    if (out->output)
+        return fail(err, NULL, "-o: the command behind '--' names the output");
+    out->words = (struct text_list){NULL, parser->count, parser->count};
+    out->words.items = arena_copy(parser->session, parser->arguments,
+                                  parser->count * sizeof *parser->arguments);
+    return true;
+}
+
 static bool parse_all(struct parser *parser, struct error *err)
 {
     while (parser->next < parser->count) {
         const char *argument = parser->arguments[parser->next++];
-        if (strcmp(argument, "--") == 0)
-            return fail(
-                err, NULL,
-                "'-- LINK COMMAND' is not supported yet: write the objects with "
-                "-o and link those");
         if (strcmp(argument, "-") == 0)
             return fail(err, NULL, "'-': objects cannot be read from standard input");
         if (argument[0] != '-')
@@ -398,11 +410,18 @@ bool options_parse(struct arena *session, int argc, char *const *argv,
 {
     *out = (struct options){.min_saving = 1};
     struct parser parser = {.session = session, .out = out};
-    if (!options_expand(session, argc, argv, &parser.arguments, &parser.count, err) ||
+    int own = 1;
+    while (own < argc && strcmp(argv[own], "--") != 0)
+        own++;
+    if (own < argc)
+        out->command = argv + own + 1;
+    if (!options_expand(session, own, argv, &parser.arguments, &parser.count, err) ||
         !parse_all(&parser, err))
         return false;
     if (out->help || out->version)
         return true;
+    if (out->command)
+        return check_command(&parser, err);
     out->output_is_directory = out->output && names_directory(out->output);
     return check_combinations(&parser, err);
 }

@@ -12,6 +12,7 @@ enum { HELP_COLUMN = 25, HELP_WIDTH = 80 };
 
 static const char intro[] =
     "usage: mo-link [OPTIONS] INPUT... -o PATH\n"
+    "       mo-link [OPTIONS] -- COMMAND\n"
     "\n"
     "Makes programs smaller after the compiler has finished: finds instruction "
     "sequences\n"
@@ -26,6 +27,8 @@ static const char intro[] =
     "  Keep one object per input, so that the build goes on as it was:\n"
     "    mo-link --outline *.o libfoo.a -o small/ && cc small/*.o small/libfoo.a -o "
     "prog\n"
+    "  Outline whatever a build links, with the build as it is:\n"
+    "    mo-link -- make        (or add -Blibexec/mo-link to the linker flags)\n"
     "  Ask why a function did not get smaller:\n"
     "    mo-link --explain=main *.o\n";
 

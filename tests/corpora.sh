@@ -1,6 +1,6 @@
 #!/bin/sh
 # Real objects to try things on: Debian's static archives for both machines, and sources.
-# Usage: corpora.sh DIRECTORY [archives|sources]...
+# Usage: corpora.sh DIRECTORY [archives|sources|projects]...
 #
 # Everything lands in DIRECTORY (amd64/ and arm64/ as unpacked packages, src/ as unpacked
 # source packages); apt keeps its state there too, so that the system stays as it is.
@@ -14,6 +14,7 @@ root=$(cd "$root" && pwd)
 archives="libc6-dev libstdc++-12-dev libgcc-12-dev libsqlite3-dev liblua5.4-dev zlib1g-dev
           libssl-dev libgmp-dev"
 sources="lua5.4 zlib mbedtls sqlite3"
+projects="$sources bzip2 libpng1.6 re2" # built by their own build systems
 
 # An apt of our own for one architecture: the system's sources, with deb-src.
 apt() {
@@ -41,8 +42,10 @@ apt() {
 apt_with() {
     arch=$1
     shift
+    command=apt-get
+    [ "$1" != showsrc ] || command=apt-cache
     state=$root/apt/$arch
-    apt-get -o APT::Architecture="$arch" -o APT::Architectures="$arch" \
+    $command -o APT::Architecture="$arch" -o APT::Architectures="$arch" \
         -o APT::Sandbox::User=root \
         -o Dir::State="$state" -o Dir::State::lists="$state/lists" \
         -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache" \
@@ -63,14 +66,26 @@ fetch_archives() {
     done
 }
 
+# A security update may be listed and not be there; then the release's own will do.
+fetch_source() {
+    (cd "$root/src" && apt amd64 source -qq "$1" 2>/dev/null >/dev/null ||
+        for version in $(apt amd64 showsrc "$1" | sed -n 's/^Version: //p'); do
+            apt amd64 source -qq "$1=$version" >/dev/null && break
+        done)
+}
+
 fetch_sources() {
     mkdir -p "$root/src"
     for package in $sources; do
         [ -f "$root/src/.$package" ] && continue
-        (cd "$root/src" && apt amd64 source -qq --no-check-certificate "$package" \
-            2>/dev/null >/dev/null || apt amd64 source -qq "$package" >/dev/null)
+        fetch_source "$package"
         : >"$root/src/.$package"
     done
+}
+
+fetch_projects() {
+    sources=$projects
+    fetch_sources
 }
 
 [ $# -gt 0 ] || set -- archives

@@ -62,6 +62,9 @@ struct options {
 
     uint32_t shake; /* a seed, or 0 */
 
+    char *const *command;   /* what stands behind "--", ends in NULL; NULL: no "--" */
+    struct text_list words; /* with a command: what stands before "--" */
+
     bool version; /* with these two the rest is not checked */
     bool help;
 };
@@ -83,6 +86,12 @@ MO_MUST_CHECK bool options_split(struct arena *session, const char *where,
 
 /* Only prints a stage or explains functions: no output, no report. */
 bool options_only_look(const struct options *options);
+
+/* Becomes the options' command, with every link below it going through our linker step
+ * (src/ld) under these options. Returns only on failure. */
+MO_MUST_CHECK bool options_run_command(struct arena *session,
+                                       const struct options *options,
+                                       struct error *err);
 
 /* The text of --help. */
 const char *options_help(struct arena *session);

@@ -118,11 +118,16 @@ static bool survives_moving(const char *word)
     return !strchr(word, '/') && !ends_in(word, ".o") && !ends_in(word, ".a");
 }
 
-/* The text without comments and without what stands in quotes, where no pattern is. */
+/* Between words. */
+static const char gaps[] = " \t\r\n(){},;:=+-<>!&|~";
+
+/* The text without comments and without what stands in quotes, where no pattern is. In
+ * the middle of a word, "drivers/ *" without the blank, no comment begins. */
 static void blank_out(char *text)
 {
     for (char *at = text; *at;) {
-        bool comment = at[0] == '/' && at[1] == '*', quote = *at == '"';
+        bool first = at == text || strchr(gaps, at[-1]);
+        bool comment = first && at[0] == '/' && at[1] == '*', quote = *at == '"';
         if (!comment && !quote) {
             at++;
             continue;
@@ -136,12 +141,11 @@ static void blank_out(char *text)
 
 const char *script_names_files(struct arena *session, struct bytes text)
 {
-    static const char between[] = " \t\r\n(){},;:=+-<>?!&|~";
     char *copy = arena_format(session, "%.*s", (int)text.size, (const char *)text.at);
     blank_out(copy);
-    for (char *at = copy + strspn(copy, between); *at; at += strspn(at, between)) {
+    for (char *at = copy + strspn(copy, gaps); *at; at += strspn(at, gaps)) {
         char *word = at;
-        at += strcspn(at, between);
+        at += strcspn(at, gaps);
         if (*at)
             *at++ = '\0';
         if (!survives_moving(word))

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct step {
@@ -40,6 +41,7 @@ struct step {
     struct trace trace;
     struct choice choice;
     struct extent before;
+    double started, linked, outlined; /* seconds, for -v */
 };
 
 enum verdict { LINKED, PASS_ON, INTERRUPTED };
@@ -49,6 +51,13 @@ static void say(const struct step *step, const char *what, const char *detail)
     if (step->options.verbose)
         fprintf(stderr, "mo-link: %s: %s%s\n", step->command.output, what,
                 detail ? detail : "");
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* --- before the first link --- */
@@ -174,6 +183,7 @@ static bool outline(struct step *step)
     struct outline_job job = {&step->options, &step->choice, &step->trace,
                               step->scratch, step->command.output};
     enum outline_result result = outline_apart(step->session, &job);
+    step->outlined = seconds();
     if (result == OUTLINE_NOTHING)
         say(step, "nothing to outline", NULL);
     return result == OUTLINE_DONE;
@@ -239,9 +249,13 @@ static bool link_second(struct step *step)
         return false;
     }
     say(step, "outlined: ",
-        arena_format(session, "%llu loaded bytes, %llu before",
+        arena_format(session,
+                     "%llu loaded bytes, %llu before (seconds: link %.2f, outlining "
+                     "%.2f, link %.2f)",
                      (unsigned long long)after.loaded,
-                     (unsigned long long)step->before.loaded));
+                     (unsigned long long)step->before.loaded,
+                     step->linked - step->started, step->outlined - step->linked,
+                     seconds() - step->outlined));
     show_output(step, outcome.out);
     return true;
 }
@@ -271,7 +285,9 @@ static bool is_regular(const char *path)
 
 static enum verdict link_in_scratch(struct step *step)
 {
+    step->started = seconds();
     enum verdict verdict = link_first(step);
+    step->linked = seconds();
     if (verdict != LINKED)
         return verdict;
     repeat_messages(step->first.err);

@@ -102,8 +102,6 @@ static bool add_place(struct tracing *tracing, const char *text)
     size_t size = strlen(text);
     if (!at || at == text || text[size - 1] != ')')
         return false;
-    for (const char *next; (next = strstr(at + 1, ":("));)
-        at = next;
     add_name(tracing,
              arena_format(tracing->session, "%.*s", (int)(at - text), text),
              arena_format(tracing->session, "%.*s", (int)(text + size - at) - 3, at + 2));

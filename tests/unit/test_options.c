@@ -62,7 +62,7 @@ static const struct {
     {"a.o -o x -R=xml",                                  "'xml' is no format"                            },
     {"a.o -o x -R=json:",                                "'json:' is no format"                          },
     {"a.o -o x -",                                       "standard input"                                },
-    {"a.o -o x -- cc",                                   "not supported yet"                             },
+    {"a.o -o x -- cc",                                   "a.o: the command behind '--'"                             },
  /* combinations */
     {"a.o -o x --reruns=2",                              "--reruns has no effect without --outline"      },
     {"a.o --dry-run",                                    "--dry-run has no effect without --outline"     },
