@@ -19,6 +19,7 @@
 #include "mo/dump.h"
 #include "mo/inputs.h"
 #include "mo/outputs.h"
+#include "mo/parallel.h"
 #include "mo/plan.h"
 #include "mo/program.h"
 #include "mo/report.h"
@@ -33,6 +34,7 @@ struct link {
     const struct options *options;
     struct arena *session;
     struct row_table *rows;  /* unwind rows have one numbering for the whole run */
+    uint32_t workers;        /* as in mo/parallel.h */
     struct decoder *decoder; /* the rounds see the same instructions again and again */
     struct inputs inputs;
     struct sets before, after;
@@ -74,6 +76,7 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     lift.decoder = link->decoder;
     lift.unused = set->unused;
     lift.unused_count = set->unused ? set->objects.count : 0;
+    lift.workers = link->workers;
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
     struct tokens tokens;
@@ -219,7 +222,7 @@ static bool outline_set(struct link *link, const struct set *set, struct objects
     if (set->archive != NO_INDEX)
         loosen_helpers(link, after);
     return check_savings(set, after, &sum, err) &&
-           (link->options->no_verify || outline_verify(&set->objects, after, err));
+           (link->options->no_verify || outline_verify(&set->objects, after, link->workers, err));
 }
 
 /* --- all sets --- */
@@ -412,6 +415,7 @@ bool link_run(const struct options *options, struct error *err)
     struct link link = {.options = options, .session = session};
     link.rows = row_table_new(session);
     link.report = report_new(session);
+    link.workers = options->jobs ? options->jobs : parallel_processors();
     bool ok = run(&link, err);
     arena_free(session);
     return ok;

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_RERUNS = 99 };
+enum { MOST_COUNTED = 99 };
 
 /* ORDER dump */
 static const char *const stage_names[] = {
@@ -100,6 +100,8 @@ const struct option options_table[] = {
      "repeats, "
      "candidates or plan"                                                                                       },
 
+    {"--jobs",           "-j", KIND_COUNT,  "N",         FIELD(jobs),           GROUP_GENERAL,
+     "work on N processors at once; 0, the default, means all; the output is the same"                          },
     {"--verbose",        "-v", KIND_FLAG,   NULL,        FIELD(verbose),        GROUP_GENERAL,
      "one line for each round on standard error"                                                                },
     {"--version",        NULL, KIND_FLAG,   NULL,        FIELD(version),        GROUP_GENERAL,
@@ -224,7 +226,7 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
         array_push(parser->session, (struct text_list *)field, value);
         return true;
     case KIND_COUNT:
-        if (!parse_number(option->name, value, 0, MOST_RERUNS, &number, err))
+        if (!parse_number(option->name, value, 0, MOST_COUNTED, &number, err))
             return false;
         *(uint32_t *)field = (uint32_t)number;
         return true;

@@ -29,6 +29,7 @@ enum option_position {
     OPTION_MAX_GROWTH,
     OPTION_EXPLAIN,
     OPTION_DUMP,
+    OPTION_JOBS,
     OPTION_VERBOSE,
     OPTION_VERSION,
     OPTION_HELP,

@@ -50,7 +50,7 @@ $found"
 }
 
 system='[a-z]+\.h|sys/[a-z]+\.h'
-base='mo/(base|arena|array|bytes|error|table)\.h'
+base='mo/(base|arena|array|bytes|error|parallel|table)\.h'
 own='[a-z_0-9]+\.h' # a header of the folder itself: has no slash
 model='mo/(object|insn|refusal)\.h'
 program='mo/(target|decoder|unwind|lsda|program|plan|suffixtree)\.h'

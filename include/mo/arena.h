@@ -16,6 +16,9 @@ struct arena;
 struct arena *arena_new(void);
 void arena_free(struct arena *arena); /* NULL is allowed */
 
+/* Whatever lives in `other` lives as long as the arena from now on; `other` is gone. */
+void arena_adopt(struct arena *arena, struct arena *other);
+
 /* Zeroed memory aligned for any type; never NULL, also for size 0. */
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size);

@@ -58,6 +58,7 @@ struct options {
     struct text_list max_growth; /* limits of mo/baseline.h */
     uint32_t dump;           /* enum dump_stage */
     const char *explain;     /* glob of function names, or NULL */
+    uint32_t jobs;           /* processors to work on; 0: all */
     bool verbose;
 
     uint32_t shake; /* a seed, or 0 */

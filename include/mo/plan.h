@@ -145,9 +145,9 @@ MO_MUST_CHECK bool program_shake(struct arena *arena, const struct program *prog
  * instruction, reference by reference, row by row. Shares nothing with the rewriter but
  * the decoder and the readers. Objects correspond by index (a helper object is extra),
  * sections by (name, unit, order), functions by order. The error names the first
- * difference. */
+ * difference. `workers` as in mo/parallel.h. */
 MO_MUST_CHECK bool outline_verify(const struct objects *before, const struct objects *after,
-                                  struct error *err);
+                                  uint32_t workers, struct error *err);
 /* The same of objects that have been shaken: `after` may have no-ops that `before` has
  * not. */
 MO_MUST_CHECK bool shake_verify(const struct objects *before, const struct objects *after,

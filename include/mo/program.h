@@ -98,6 +98,7 @@ struct code_ref {
 /* An instruction that the assembler resolved needs no code_ref: insn.target says it all. */
 
 struct program {
+    uint32_t workers; /* as in mo/parallel.h: for what is done function by function */
     const struct objects *objects;
     bool loose; /* members of an archive: a link takes some of them without the others */
     const struct target *target;
@@ -139,6 +140,7 @@ struct lift_options {
     const struct unused *unused; /* one for each of the first `unused_count` objects */
     uint32_t unused_count;
     bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
+    uint32_t workers; /* as in mo/parallel.h */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
     /* Read already (only_tables): one for each object, or NULL. */
@@ -152,6 +154,19 @@ MO_MUST_CHECK bool program_lift(struct arena *arena, const struct objects *objec
                                 struct program **out, struct error *err);
 
 /* --- query.c --- */
+
+/* Functions that follow each other and have about `insns` instructions together: what
+ * one worker does in one go. The cut depends on the program alone. */
+struct stretch {
+    uint32_t first, count; /* function indices */
+};
+struct stretches {
+    struct stretch *items;
+    uint32_t count, capacity;
+};
+struct stretches program_stretches(struct arena *arena, const struct program *program,
+                                   uint32_t insns);
+
 const struct object *program_object(const struct program *program, uint32_t code);
 const struct section *program_section(const struct program *program, uint32_t code);
 /* The code index of a section, or NO_INDEX. */

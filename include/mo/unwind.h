@@ -48,6 +48,12 @@ struct row {
 /* Rows are interned: equal rows have equal numbers, over all objects of a run. */
 struct row_table;
 struct row_table *row_table_new(struct arena *arena);
+/* One that knows all rows of `below` by their numbers there and gives new ones to
+ * others. `below`, itself over nothing, must not grow meanwhile; so any number of them
+ * may be over one, each for a worker of its own. */
+struct row_table *row_table_over(struct arena *arena, const struct row_table *below);
+/* Gives the new rows of such a one to the table that it is over, in their order. */
+void row_table_collect(struct row_table *below, const struct row_table *over);
 uint32_t row_intern(struct row_table *table, const struct row *row);
 const struct row *row_get(const struct row_table *table, uint32_t row);
 /* The rule of a column, or NULL when it is unspecified. */

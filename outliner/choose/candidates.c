@@ -36,6 +36,11 @@ struct keyed {
     struct site site;
 };
 
+struct sharers {
+    const struct keyed *keyed; /* the first of them */
+    uint32_t count;
+};
+
 struct finder {
     struct arena *arena; /* of the result */
     struct arena *stage;
@@ -44,7 +49,8 @@ struct finder {
     uint32_t *insns; /* occurrences of the repeat at hand, sorted */
     uint32_t insn_count;
     struct keyed *keyed; /* those that can be sites, with what they must agree on */
-    struct site *sites;  /* those that do */
+    struct sharers *sharers;
+    struct site *sites; /* those that do */
     array_of(struct ancestor) ancestors;
     struct candidates *out;
 };
@@ -170,22 +176,40 @@ static int compare_keyed(const void *left, const void *right)
     return (a->site.insn > b->site.insn) - (a->site.insn < b->site.insn);
 }
 
+static int compare_sharers(const void *left, const void *right)
+{
+    const struct site *a = &((const struct sharers *)left)->keyed->site;
+    const struct site *b = &((const struct sharers *)right)->keyed->site;
+    if (a->insn != b->insn) {
+        return a->insn < b->insn ? -1 : 1;
+    }
+    return (a->stay > b->stay) - (a->stay < b->stay);
+}
+
 /* Sites in finder->keyed with equal keys can share a helper; each group is a candidate.
- */
+ * Keys are numbers without a meaning: groups come in the order of their first sites. */
 static void offer_groups(struct finder *finder, const struct payload *payload,
                          uint32_t count, bool mixed)
 {
     struct keyed *keyed = finder->keyed;
+    uint32_t groups = 0;
     if (mixed) {
         qsort(keyed, count, sizeof *keyed, compare_keyed);
     }
-    uint32_t sites = 0;
     for (uint32_t i = 0; i < count; i++) {
-        finder->sites[sites++] = keyed[i].site;
-        if (i + 1 == count || keyed[i + 1].key != keyed[i].key) {
-            offer(finder, payload, sites);
-            sites = 0;
+        if (i == 0 || keyed[i].key != keyed[i - 1].key) {
+            finder->sharers[groups++] = (struct sharers){&keyed[i], 0};
         }
+        finder->sharers[groups - 1].count++;
+    }
+    if (groups > 1) {
+        qsort(finder->sharers, groups, sizeof *finder->sharers, compare_sharers);
+    }
+    for (uint32_t g = 0; g < groups; g++) {
+        for (uint32_t i = 0; i < finder->sharers[g].count; i++) {
+            finder->sites[i] = finder->sharers[g].keyed[i].site;
+        }
+        offer(finder, payload, finder->sharers[g].count);
     }
 }
 
@@ -336,30 +360,21 @@ static void look_at_all(struct finder *finder, uint32_t minimum)
     }
 }
 
-void candidates_make(struct arena *arena, const struct facts *facts,
+void candidates_look(struct arena *arena, const struct facts *facts,
+                     const struct repeats *repeats, uint32_t minimum,
                      struct candidates *out)
 {
-    const struct target *target = facts->program->target;
-    /* A single instruction can be longer than a call where lengths differ: on x86-64
-     * that is 1 to 12 % of all that is saved. */
-    uint32_t minimum = target->code_align < target->call_size ? 1 : 2;
     struct arena *stage = arena_new();
     struct finder finder = {
-        .arena = arena,
-        .stage = stage,
-        .facts = facts,
-        .repeats = suffixtree_repeats(stage, facts->tokens->values,
-                                      facts->tokens->count, minimum),
-        .out = out,
-    };
+        .arena = arena, .stage = stage, .facts = facts, .repeats = *repeats, .out = out};
     uint32_t most = 1;
-    for (uint32_t i = 0; i < finder.repeats.count; i++) {
-        uint32_t count = finder.repeats.items[i].count;
-        most = count > most ? count : most;
+    for (uint32_t i = 0; i < repeats->count; i++) {
+        most = repeats->items[i].count > most ? repeats->items[i].count : most;
     }
     finder.insns = arena_new_array(stage, uint32_t, most);
     /* One more than there are occurrences for helpers that are there already. */
     finder.keyed = arena_new_array(stage, struct keyed, 2 * (size_t)most + 1);
+    finder.sharers = arena_new_array(stage, struct sharers, 2 * (size_t)most + 1);
     finder.sites = arena_new_array(stage, struct site, 2 * (size_t)most + 1);
     look_at_all(&finder, minimum);
     arena_free(stage);

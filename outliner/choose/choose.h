@@ -14,6 +14,7 @@
  *   stay.c        may it stay in place instead
  *   cost.c        what that is worth
  *   candidates.c  repeats -> payloads with sites, priced
+ *   search.c      the same for all repeats, in parts
  *   plan.c        the best of them, disjoint
  *   join.c        helpers that are the end of others
  */
@@ -228,6 +229,14 @@ struct candidates {
 void candidates_make(struct arena *arena, const struct facts *facts,
                      struct candidates *out);
 
+/* The same for some of the repeats: whole trees, in preorder. */
+void candidates_look(struct arena *arena, const struct facts *facts,
+                     const struct repeats *repeats, uint32_t minimum,
+                     struct candidates *out);
+
+/* Fills saving, covered and merit from the sites that are left. */
+void candidate_price(const struct facts *facts, struct candidate *candidate);
+
 /* --- join.c --- */
 
 /* A helper that has been chosen. */
@@ -242,10 +251,5 @@ struct entry {
 void entries_join(struct arena *stage, const struct facts *facts,
                   const struct candidates *candidates, struct entry *entries,
                   uint32_t count);
-
-/* --- candidates.c --- */
-
-/* Fills saving, covered and merit from the sites that are left. */
-void candidate_price(const struct facts *facts, struct candidate *candidate);
 
 #endif

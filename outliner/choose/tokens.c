@@ -6,36 +6,59 @@
  * every repeat of the string is a sequence within one block whose instructions may all
  * move.
  *
- * Separators count down from UINT32_MAX - 1, keys count up from 0.
+ * The string is written in parts, each with a numbering of its own, and then the parts
+ * are joined. Separators count down from UINT32_MAX - 1, keys count up from 0, in the
+ * order in which they appear.
  */
+#include "mo/parallel.h"
 #include "outliner/choose/choose.h"
 
-struct writer {
-    const struct program *program;
-    struct table *keys;
-    struct buffer key;
-    const uint8_t *table_jumps; /* a bit for each instruction */
+#include <string.h>
+
+/* Instructions of a part. The larger one is, the more of its keys it knows already. */
+enum { PART_INSNS = 64 * 1024 };
+
+/* The string, or a part of it: see struct tokens. */
+struct text {
     uint32_t *values, *insns;
     uint8_t *sizes, *glued;
     uint32_t count;
-    uint32_t separator;
+    uint32_t separators;
 };
 
-static void put(struct writer *writer, uint32_t value, uint32_t insn, uint8_t size,
+struct writer {
+    const struct program *program;
+    const uint8_t *table_jumps; /* a bit for each instruction */
+    struct arena *arena;
+    struct table *keys;
+    struct buffer key;
+    struct text text; /* separators have no values yet */
+};
+
+static struct text text_new(struct arena *arena, size_t room)
+{
+    return (struct text){.values = arena_new_array(arena, uint32_t, room),
+                         .insns = arena_new_array(arena, uint32_t, room),
+                         .sizes = arena_new_array(arena, uint8_t, room),
+                         .glued = arena_new_array(arena, uint8_t, room)};
+}
+
+static void put(struct text *text, uint32_t value, uint32_t insn, uint8_t size,
                 bool glued)
 {
-    uint32_t at = writer->count++;
-    writer->values[at] = value;
-    writer->insns[at] = insn;
-    writer->sizes[at] = size;
-    writer->glued[at] = glued;
+    uint32_t at = text->count++;
+    text->values[at] = value;
+    text->insns[at] = insn;
+    text->sizes[at] = size;
+    text->glued[at] = glued;
 }
 
 /* One separator is as good as many. */
-static void separate(struct writer *writer)
+static void separate(struct text *text)
 {
-    if (writer->count > 0 && writer->insns[writer->count - 1] != NO_INDEX) {
-        put(writer, writer->separator--, NO_INDEX, 0, false);
+    if (text->count > 0 && text->insns[text->count - 1] != NO_INDEX) {
+        put(text, 0, NO_INDEX, 0, false);
+        text->separators++;
     }
 }
 
@@ -48,13 +71,13 @@ static void put_block(struct writer *writer, uint32_t code, const struct block *
         if (bit_get(writer->table_jumps, insn) ||
             insn_key(writer->program, code, insn, KEY_EXACT, &writer->key, &size) !=
                 REFUSAL_NONE) {
-            separate(writer);
+            separate(&writer->text);
             continue;
         }
         uint32_t value = table_intern(writer->keys, writer->key.at, writer->key.size);
-        put(writer, value, insn, size, insn_is_glued(writer->program, code, insn));
+        put(&writer->text, value, insn, size, insn_is_glued(writer->program, code, insn));
     }
-    separate(writer);
+    separate(&writer->text);
 }
 
 static void put_function(struct writer *writer, const struct function *function)
@@ -79,31 +102,109 @@ static const uint8_t *mark_table_jumps(struct arena *arena,
     return bits;
 }
 
+/* --- parts --- */
+
+/* What becomes of a part in the whole. */
+struct joint {
+    uint32_t start;     /* position */
+    uint32_t separator; /* value of its first one */
+    uint32_t *numbers;  /* of its keys */
+};
+
+struct parts {
+    struct stretches stretches;
+    struct writer *writers;
+    struct joint *joints;
+    struct text text; /* all of it */
+};
+
+static uint32_t insns_in(const struct program *program, struct stretch stretch)
+{
+    const struct function *first = &program->functions[stretch.first];
+    const struct function *last = first + stretch.count - 1;
+    return last->first_insn + last->insn_count - first->first_insn;
+}
+
+static void write_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct writer *writer = &parts->writers[part];
+    struct stretch stretch = parts->stretches.items[part];
+    writer->arena = arena_new();
+    writer->keys = table_new(writer->arena);
+    writer->key = buffer_new(writer->arena);
+    /* At most a separator behind every instruction. */
+    writer->text =
+        text_new(writer->arena, (size_t)insns_in(writer->program, stretch) * 2 + 1);
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        put_function(writer, &writer->program->functions[f]);
+    }
+}
+
+/* A part with anything in it ends in a separator, so that the next one can follow. */
+static void place_parts(struct arena *stage, struct parts *parts)
+{
+    struct table *keys = table_new(stage);
+    uint32_t start = 0, separator = UINT32_MAX - 1;
+    for (uint32_t p = 0; p < parts->stretches.count; p++) {
+        const struct writer *writer = &parts->writers[p];
+        uint32_t count = table_count(writer->keys);
+        uint32_t *numbers = arena_new_array(stage, uint32_t, count);
+        for (uint32_t i = 0; i < count; i++) {
+            struct bytes key = table_key(writer->keys, i);
+            numbers[i] = table_intern(keys, key.at, key.size);
+        }
+        parts->joints[p] = (struct joint){start, separator, numbers};
+        start += writer->text.count;
+        separator -= writer->text.separators;
+    }
+    parts->text.count = start;
+}
+
+static void copy_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct parts *parts = context;
+    const struct text *from = &parts->writers[part].text, *to = &parts->text;
+    struct joint joint = parts->joints[part];
+    (void)worker;
+    for (uint32_t i = 0; i < from->count; i++) {
+        bool separates = from->insns[i] == NO_INDEX;
+        to->values[joint.start + i] =
+            separates ? joint.separator-- : joint.numbers[from->values[i]];
+    }
+    memcpy(to->insns + joint.start, from->insns, from->count * sizeof *to->insns);
+    memcpy(to->sizes + joint.start, from->sizes, from->count);
+    memcpy(to->glued + joint.start, from->glued, from->count);
+}
+
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out)
 {
     struct arena *stage = arena_new();
-    /* At most a separator behind every instruction. */
-    size_t room = (size_t)program->insn_count * 2 + 1;
-    struct writer writer = {
-        .program = program,
-        .keys = table_new(stage),
-        .key = buffer_new(stage),
-        .table_jumps = mark_table_jumps(stage, program),
-        .values = arena_new_array(arena, uint32_t, room),
-        .insns = arena_new_array(arena, uint32_t, room),
-        .sizes = arena_new_array(arena, uint8_t, room),
-        .glued = arena_new_array(arena, uint8_t, room),
-        .separator = UINT32_MAX - 1,
-    };
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        put_function(&writer, &program->functions[f]);
+    struct parts parts = {.stretches = program_stretches(stage, program, PART_INSNS)};
+    uint32_t count = parts.stretches.count;
+    const uint8_t *table_jumps = mark_table_jumps(stage, program);
+    parts.writers = arena_new_array(stage, struct writer, count);
+    parts.joints = arena_new_array(stage, struct joint, count);
+    for (uint32_t p = 0; p < count; p++) {
+        parts.writers[p] =
+            (struct writer){.program = program, .table_jumps = table_jumps};
+    }
+    parallel_do(program->workers, count, write_part, &parts);
+    place_parts(stage, &parts);
+    uint32_t total = parts.text.count;
+    parts.text = text_new(arena, total);
+    parts.text.count = total;
+    parallel_do(program->workers, count, copy_part, &parts);
+    for (uint32_t p = 0; p < count; p++) {
+        arena_free(parts.writers[p].arena);
     }
     *out = (struct tokens){
-        .values = writer.values,
-        .insns = writer.insns,
-        .sizes = writer.sizes,
-        .glued = writer.glued,
-        .count = writer.count,
+        .values = parts.text.values,
+        .insns = parts.text.insns,
+        .sizes = parts.text.sizes,
+        .glued = parts.text.glued,
+        .count = total,
     };
     arena_free(stage);
 }

@@ -21,6 +21,7 @@ struct state {
 
 struct walker {
     struct lift *lift;
+    struct arena *stage;
     uint32_t function;    /* index */
     struct state *states; /* on entry to each block of the function */
     array_of(uint32_t) work;
@@ -128,7 +129,7 @@ static void flow_to(struct walker *walker, uint32_t block, const struct state *s
     const struct function *function =
         &walker->lift->program->functions[walker->function];
     if (join(&walker->states[block - function->first_block], state))
-        array_push(walker->lift->arena, &walker->work, block);
+        array_push(walker->stage, &walker->work, block);
 }
 
 /* An exception lands with SP as it is at the call, less the arguments on the stack that
@@ -330,18 +331,22 @@ static void walk(struct walker *walker)
         run_block(walker, function->first_block + b, true);
 }
 
-void lift_depth(struct lift *lift)
+struct parts {
+    struct lift *lift;
+    struct stretches stretches;
+};
+
+/* Looks at other functions, but changes and refuses only its own. */
+static void walk_part(void *context, uint32_t part, uint32_t worker)
 {
-    struct program *program = lift->program;
-    struct arena *stage = arena_new();
-    uint32_t most = 0;
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        if (program->functions[f].block_count > most)
-            most = program->functions[f].block_count;
-    }
-    struct walker walker = {.lift = lift};
-    walker.states = arena_new_array(stage, struct state, most);
-    for (uint32_t f = 0; f < program->function_count; f++) {
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[part];
+    struct program *program = parts->lift->program;
+    struct walker walker = {.lift = parts->lift, .stage = arena_new()};
+    walker.states = arena_new_array(walker.stage, struct state,
+                                    lift_most_blocks(program, stretch));
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
         const struct function *function = &program->functions[f];
         if (function->refusal != REFUSAL_NONE || function->block_count == 0)
             continue;
@@ -351,5 +356,13 @@ void lift_depth(struct lift *lift)
         walker.sets_frame = has_traits(program, f, INSN_FRAME_SET);
         walk(&walker);
     }
+    arena_free(walker.stage);
+}
+
+void lift_depth(struct lift *lift)
+{
+    struct arena *stage = arena_new();
+    struct parts parts = {lift, program_stretches(stage, lift->program, PART_INSNS)};
+    parallel_do(lift->program->workers, parts.stretches.count, walk_part, &parts);
     arena_free(stage);
 }

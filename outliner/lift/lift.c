@@ -102,6 +102,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     program->objects = objects;
     program->loose = options->loose;
     program->rows = rows;
+    program->workers = options->workers;
     program->target = objects->count ? target_of(objects->items[0]->machine) : NULL;
     *out = program;
     if (!program->target)

@@ -7,6 +7,7 @@
 
 #include "mo/array.h"
 #include "mo/decoder.h"
+#include "mo/parallel.h"
 #include "mo/program.h"
 
 struct lift {
@@ -51,6 +52,12 @@ void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
 void lift_liveness(struct program *program); /* liveness.c */
+
+/* Instructions that make a part for a worker: about a millisecond. */
+enum { PART_INSNS = 16 * 1024 };
+
+/* The most blocks that one of these functions has. */
+uint32_t lift_most_blocks(const struct program *program, struct stretch stretch);
 
 /* Refuse, unless it is refused already: the first reason found is the one reported. */
 void lift_freeze(struct lift *lift, uint32_t code, enum refusal why, uint64_t offset);

@@ -433,6 +433,8 @@ static void mark(struct program *program, const struct block *block)
     uint64_t link =
         target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
     struct regset live = block->live_out;
+    if ((link | target->veneer_registers) == 0)
+        return;
     for (uint32_t i = block->insn_count; i-- > 0;) {
         struct insn *insn = &program->insns[block->first_insn + i];
         struct regset uses, kills;
@@ -466,18 +468,32 @@ static void summarise_helpers(struct program *program)
     }
 }
 
-void lift_liveness(struct program *program)
+uint32_t lift_most_blocks(const struct program *program, struct stretch stretch)
 {
-    summarise_helpers(program);
-    struct arena *stage = arena_new();
     uint32_t most = 0;
-    for (uint32_t f = 0; f < program->function_count; f++) {
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
         if (program->functions[f].block_count > most)
             most = program->functions[f].block_count;
     }
+    return most;
+}
+
+struct parts {
+    struct program *program;
+    struct stretches stretches;
+};
+
+static void solve_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[part];
+    struct program *program = parts->program;
+    struct arena *stage = arena_new();
+    uint32_t most = lift_most_blocks(program, stretch);
     struct regset *ins = arena_new_array(stage, struct regset, most);
     struct shape *shapes = arena_new_array(stage, struct shape, most);
-    for (uint32_t f = 0; f < program->function_count; f++) {
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
         const struct function *function = &program->functions[f];
         if (function->refusal != REFUSAL_NONE)
             continue;
@@ -485,5 +501,15 @@ void lift_liveness(struct program *program)
         for (uint32_t b = 0; b < function->block_count; b++)
             mark(program, &program->blocks[function->first_block + b]);
     }
+    arena_free(stage);
+}
+
+void lift_liveness(struct program *program)
+{
+    summarise_helpers(program);
+    /* From here on nobody looks at another function but for its summary. */
+    struct arena *stage = arena_new();
+    struct parts parts = {program, program_stretches(stage, program, PART_INSNS)};
+    parallel_do(program->workers, parts.stretches.count, solve_part, &parts);
     arena_free(stage);
 }

@@ -4,7 +4,27 @@
  */
 #include "mo/program.h"
 
+#include "mo/array.h"
+
 #include <elf.h>
+
+struct stretches program_stretches(struct arena *arena, const struct program *program,
+                                   uint32_t insns)
+{
+    struct stretches out = {0};
+    uint32_t room = 0; /* in the one at hand */
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        if (room == 0) {
+            struct stretch stretch = {.first = f};
+            array_push(arena, &out, stretch);
+            room = insns;
+        }
+        uint32_t count = program->functions[f].insn_count;
+        out.items[out.count - 1].count++;
+        room = count < room ? room - count : 0;
+    }
+    return out;
+}
 
 const struct object *program_object(const struct program *program, uint32_t code)
 {

@@ -309,7 +309,8 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
 bool verify_data(struct verify *verify, struct error *err)
 {
     struct program *program;
-    struct lift_options options = {.decoder = verify->decoder, .only_tables = true,
+    struct lift_options options = {.decoder = verify->decoder, .workers = verify->workers,
+                                   .only_tables = true,
                                    .frames = verify->before.frames,
                                    .lsdas = verify->before.lsdas};
     if (!program_lift(verify->arena, verify->before.objects, verify->rows, &options,

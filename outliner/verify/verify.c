@@ -87,12 +87,8 @@ static bool check_code(struct verify *verify, struct error *err)
     verify->maps = arena_new_array(verify->arena, struct section_map *, count);
     for (uint32_t i = 0; i < count; i++)
         find_unchanged(verify, i);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!verify_code(verify, i, err))
-            return false;
-    }
-    verify->maps_complete = true;
-    return verify_pending(verify, err) && verify_claims(verify, err);
+    verify->maps_complete = verify_code(verify, err);
+    return verify->maps_complete;
 }
 
 static bool check_unchanged(struct verify *verify, struct error *err)
@@ -119,7 +115,7 @@ static bool verify_sets(struct verify *verify, const struct objects *before,
 }
 
 static bool verify_run(const struct objects *before, const struct objects *after,
-                       bool padded, struct error *err)
+                       bool padded, uint32_t workers, struct error *err)
 {
     if (before->count == 0)
         return true;
@@ -127,7 +123,7 @@ static bool verify_run(const struct objects *before, const struct objects *after
         return fail(err, NULL, "internal error: %u objects went in, %u came out",
                     before->count, after->count);
     struct arena *stage = arena_new();
-    struct verify verify = {.arena = stage, .padded = padded};
+    struct verify verify = {.arena = stage, .padded = padded, .workers = workers};
     uint16_t machine = before->items[0]->machine;
     verify.target = target_of(machine);
     verify.decoder = verify.target ? decoder_new(stage, verify.target) : NULL;
@@ -142,13 +138,13 @@ static bool verify_run(const struct objects *before, const struct objects *after
 }
 
 bool outline_verify(const struct objects *before, const struct objects *after,
-                    struct error *err)
+                    uint32_t workers, struct error *err)
 {
-    return verify_run(before, after, false, err);
+    return verify_run(before, after, false, workers, err);
 }
 
 bool shake_verify(const struct objects *before, const struct objects *after,
                   struct error *err)
 {
-    return verify_run(before, after, true, err);
+    return verify_run(before, after, true, 1, err);
 }

@@ -8,6 +8,7 @@
 
 #include "mo/array.h"
 #include "mo/decoder.h"
+#include "mo/parallel.h"
 #include "mo/program.h"
 #include "mo/table.h"
 
@@ -70,6 +71,7 @@ struct verify {
     struct decoder *decoder;
     struct row_table *rows;
     uint32_t entry_row; /* the plain row at a helper's entry */
+    uint32_t workers;
     struct side before, after;
     uint32_t **after_of;  /* by object, section of `before`: section, or NO_INDEX */
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
@@ -197,8 +199,32 @@ bool holds_tables(const struct verify *verify, uint32_t object, uint32_t section
 bool verify_frames(struct verify *verify, struct error *err);
 
 /* --- walk.c, site.c: code --- */
-/* All code sections of an object that have changed. */
-bool verify_code(struct verify *verify, uint32_t object, struct error *err);
+
+/* Function symbols, sorted. */
+struct range {
+    uint32_t section, start, end; /* section offsets */
+};
+struct ranges {
+    struct range *items;
+    uint32_t count;
+};
+
+/* A code section that has changed. */
+struct changed {
+    struct spot old, new;
+    struct ranges before, after; /* of its own function symbols */
+};
+struct changes {
+    struct changed *items;
+    uint32_t count, capacity;
+};
+void verify_find_changes(struct verify *verify, uint32_t object, struct changes *out);
+bool verify_section(struct verify *verify, const struct changed *changed,
+                    struct error *err);
+
+/* --- parts.c --- */
+/* All code sections that have changed, and what references into them mean. */
+bool verify_code(struct verify *verify, struct error *err);
 
 /* A helper that has been entered and not left. */
 struct entered {

@@ -14,16 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function symbol's range. */
-struct range {
-    uint32_t section, start, end; /* section offsets */
-};
-
-struct ranges {
-    struct range *items;
-    uint32_t count;
-};
-
 static int by_place(const void *a, const void *b)
 {
     const struct range *x = a, *y = b;
@@ -268,10 +258,10 @@ static bool walk_section(struct walk *walk, struct section_map *map,
     return true;
 }
 
-static bool check_section(struct verify *verify, struct spot old, struct spot new,
-                          const struct ranges *before, const struct ranges *after,
-                          struct error *err)
+bool verify_section(struct verify *verify, const struct changed *changed,
+                    struct error *err)
 {
+    struct spot old = changed->old, new = changed->new;
     struct walk *walk = arena_new_one(verify->arena, struct walk);
     *walk = (struct walk){.verify = verify, .before = old, .after = new};
     uint64_t old_size = spot_section(&verify->before, old)->data.size;
@@ -280,15 +270,16 @@ static bool check_section(struct verify *verify, struct spot old, struct spot ne
     map->size = (uint32_t)old_size;
     map->starts = arena_new_array(verify->arena, uint32_t, old_size + 1);
     memset(map->starts, 0xff, (old_size + 1) * sizeof *map->starts);
-    if (before->count != after->count)
+    if (changed->before.count != changed->after.count)
         return verify_fail(verify, old, new, err, "%u functions have become %u",
-                           before->count, after->count);
+                           changed->before.count, changed->after.count);
     struct pair whole = {(uint32_t)old_size, (uint32_t)new_size};
-    struct cuts cuts = make_cuts(verify->arena, before, after, whole);
-    return walk_section(walk, map, before, &cuts, err);
+    struct cuts cuts =
+        make_cuts(verify->arena, &changed->before, &changed->after, whole);
+    return walk_section(walk, map, &changed->before, &cuts, err);
 }
 
-bool verify_code(struct verify *verify, uint32_t number, struct error *err)
+void verify_find_changes(struct verify *verify, uint32_t number, struct changes *out)
 {
     const struct object *object = verify->before.objects->items[number];
     struct ranges before = find_ranges(verify->arena, object);
@@ -297,11 +288,11 @@ bool verify_code(struct verify *verify, uint32_t number, struct error *err)
     for (uint32_t s = 1; s < object->section_count; s++) {
         if (!section_is_code(&object->sections[s]) || verify->maps[number][s].identity)
             continue;
-        struct spot old = {number, s, 0},
-                    new = {number, verify->after_of[number][s], 0};
-        struct ranges a = ranges_in(&before, s), b = ranges_in(&after, new.section);
-        if (!check_section(verify, old, new, &a, &b, err))
-            return false;
+        uint32_t to = verify->after_of[number][s];
+        struct changed changed = {.old = {number, s, 0},
+                                  .new = {number, to, 0},
+                                  .before = ranges_in(&before, s),
+                                  .after = ranges_in(&after, to)};
+        array_push(verify->arena, out, changed);
     }
-    return true;
 }

@@ -54,6 +54,17 @@ void arena_free(struct arena *arena)
     free(arena);
 }
 
+/* The first block stays the one with the room. */
+void arena_adopt(struct arena *arena, struct arena *other)
+{
+    struct block **end = &arena->blocks;
+    while (*end)
+        end = &(*end)->next;
+    *end = other->blocks;
+    arena->handed_out += other->handed_out;
+    free(other);
+}
+
 /* Under AddressSanitizer every allocation is a block of its own, so that overruns show. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ONE_EACH 1

@@ -14,6 +14,8 @@
 
 struct row_table {
     struct arena *arena;
+    const struct row_table *below; /* or NULL: there are … */
+    uint32_t below_count;          /* … so many rows, which have the first numbers */
     struct table *forms;
     array_of(struct row) rows; /* by number */
     struct buffer form;        /* of the row that is being interned */
@@ -25,6 +27,15 @@ struct row_table *row_table_new(struct arena *arena)
     table->arena = arena;
     table->forms = table_new(arena);
     table->form = buffer_new(arena);
+    return table;
+}
+
+struct row_table *row_table_over(struct arena *arena, const struct row_table *below)
+{
+    assert(!below->below);
+    struct row_table *table = row_table_new(arena);
+    table->below = below;
+    table->below_count = below->rows.count;
     return table;
 }
 
@@ -83,14 +94,29 @@ static struct row copy_row(struct arena *arena, const struct row *row)
 uint32_t row_intern(struct row_table *table, const struct row *row)
 {
     put_form(&table->form, row);
-    uint32_t number = table_intern(table->forms, table->form.at, table->form.size);
+    uint32_t number = NO_INDEX;
+    if (table->below)
+        number = table_find(table->below->forms, table->form.at, table->form.size);
+    if (number != NO_INDEX)
+        return number;
+    number = table_intern(table->forms, table->form.at, table->form.size);
     if (number == table->rows.count)
         array_push(table->arena, &table->rows, copy_row(table->arena, row));
-    return number;
+    return table->below_count + number;
+}
+
+void row_table_collect(struct row_table *below, const struct row_table *over)
+{
+    assert(over->below == below);
+    for (uint32_t i = 0; i < over->rows.count; i++)
+        row_intern(below, &over->rows.items[i]);
 }
 
 const struct row *row_get(const struct row_table *table, uint32_t row)
 {
+    if (row < table->below_count)
+        return &table->below->rows.items[row];
+    row -= table->below_count;
     assert(row < table->rows.count);
     return &table->rows.items[row];
 }

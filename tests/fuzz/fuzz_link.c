@@ -27,6 +27,7 @@ static void run(const char *path, bool directory)
         .reruns = 1,
         .dry_run = true,
         .min_saving = 1,
+        .jobs = 1,
         .output = directory ? "fuzz/" : NULL,
         .output_is_directory = directory,
     };

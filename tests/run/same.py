@@ -5,8 +5,9 @@
 usage: same.py --mo-link PATH --work FOLDER
 
 For both machines, with gcc and clang, over all of fixtures/programs:
-  - a second run, and a run on copies in a folder with a longer name, write the same bytes:
-    one object, a directory, an archive in a directory, the JSON report;
+  - a second run, and a run on copies in a folder with a longer name, write the same bytes
+    on any number of processors: one object, a directory, an archive in a directory, the
+    JSON report;
   - with --strip-debug, objects compiled with -g give the same code sections as without;
   - a run on the own output works.
 Compilers that are missing are left out.
@@ -90,8 +91,8 @@ def check(args, name, level):
     objects = compile_all(compiler, here, [level])
     shutil.copytree(here, again)
     shutil.copytree(here, there)
-    for folder in (here, again, there):
-        outline(args, objects, folder)
+    for folder, jobs in ((here, "-j1"), (again, "-j2"), (there, "-j5")):
+        outline(args, objects, folder, [jobs])
     for folder in (again, there):
         for file in differences(tree(here), tree(folder)):
             found.append("%s differs between %s and %s" % (file, here, folder))

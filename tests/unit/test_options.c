@@ -55,6 +55,7 @@ static const struct {
     {"a.o -o x --outline --reruns=100",                  "from 0 to 99"                                  },
     {"a.o -o x --outline --reruns=2x",                   "not '2x'"                                      },
     {"a.o -o x --outline --reruns=99999999999999999999", "from 0 to 99"                                  },
+    {"a.o -o x -j -1",                                   "--jobs wants a whole number from 0"            },
     {"a.o -o x --outline --min-saving=0",                "--min-saving wants a whole number from 1"      },
     {"a.o -o x --outline --keep=",                       "--keep wants a value: --keep=GLOB"             },
     {"a.o --dump=nonsense",                              "there is no stage 'nonsense'"                  },
@@ -138,7 +139,8 @@ START_TEST(stores_every_value)
     struct error err = {0};
     ck_assert(parse(session,
                     "--outline --reruns=2 a.o --keep=f* --keep g -oout/ b.a "
-                    "--keep-section=.init* --min-saving 12 --set-name=s -R=json:r.json",
+                    "--keep-section=.init* --min-saving 12 --set-name=s -j3 "
+                    "-R=json:r.json",
                     &options, &err));
     ck_assert(options.outline && !options.dry_run && !options.verbose);
     ck_assert(!options.no_verify && !options.no_veneers && !options.strip_debug);
@@ -152,6 +154,7 @@ START_TEST(stores_every_value)
     ck_assert_uint_eq(options.keep_sections.count, 1);
     ck_assert_str_eq(options.keep_sections.items[0], ".init*");
     ck_assert_int_eq(options.min_saving, 12);
+    ck_assert_uint_eq(options.jobs, 3);
     ck_assert_str_eq(options.output, "out/");
     ck_assert(options.output_is_directory);
     ck_assert_str_eq(options.set_name, "s");
@@ -170,6 +173,7 @@ START_TEST(starts_from_defaults)
     ck_assert(!options.outline && !options.output_is_directory && !options.explain);
     ck_assert_uint_eq(options.reruns, 0);
     ck_assert_int_eq(options.min_saving, 1);
+    ck_assert_uint_eq(options.jobs, 0);
     ck_assert_uint_eq(options.report, REPORT_NONE);
     ck_assert_uint_eq(options.dump, DUMP_NONE);
     ck_assert(!options_only_look(&options));

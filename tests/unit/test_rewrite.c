@@ -382,7 +382,7 @@ static void try_edits(struct bench *bench, const struct edit_list *edits)
     done = shake_verify(&bench->objects, &after, &err);
     ck_assert_msg(done, "%s", err.message);
     /* More no-ops are not the same program, unless that is what was asked for. */
-    ck_assert(outline_verify(&bench->objects, &after, &err) == (edits->count == 0));
+    ck_assert(outline_verify(&bench->objects, &after, 1, &err) == (edits->count == 0));
 }
 
 static const char *const shaken_flags[] = {"-O0", "-Os", "-O2 -fPIC",

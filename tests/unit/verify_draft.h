@@ -200,7 +200,7 @@ static inline void check_pair(const struct pair_case *pair)
     ck_assert_msg(object_check(before, &err), "%s: %s", pair->flaw, err.message);
     ck_assert_msg(object_check(after, &err), "%s: %s", pair->flaw, err.message);
     bool same = outline_verify(&(struct objects){&before, 1},
-                               &(struct objects){&after, 1}, &err);
+                               &(struct objects){&after, 1}, 1, &err);
     if (!pair->reason)
         ck_assert_msg(same, "flaw '%s': %s", pair->flaw, err.message);
     else

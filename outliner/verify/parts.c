@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The walks, on several processors. What a walk needs of the checker, it only reads; what
+ * it notes - rows that nobody had, references that must wait, claims - it notes in a
+ * copy of the checker that its part has for itself. The notes are looked at when all
+ * walks are done, in the order of the parts: the first difference is the one that is
+ * told, whoever found one first.
+ */
+#include "outliner/verify/verify.h"
+
+/* Bytes of code that make a part: some milliseconds. */
+enum { PART_BYTES = 64 * 1024 };
+
+struct part {
+    struct verify verify;
+    const struct changed *first;
+    uint32_t count; /* of sections */
+    struct error err;
+};
+
+struct parts {
+    array_of(struct part) items;
+    struct decoder **decoders; /* by worker */
+};
+
+/* Of the checker, with its own notes. */
+static struct verify copy_of(const struct verify *verify)
+{
+    struct verify copy = *verify;
+    copy.arena = arena_new();
+    copy.rows = row_table_over(copy.arena, verify->rows);
+    copy.claimed = table_new(copy.arena);
+    copy.confirmed = table_new(copy.arena);
+    copy.before.nearby = arena_new_one(copy.arena, struct nearby);
+    copy.after.nearby = arena_new_one(copy.arena, struct nearby);
+    return copy;
+}
+
+static struct parts cut(struct verify *verify, const struct changes *changes)
+{
+    struct parts parts = {0};
+    uint64_t bytes = PART_BYTES; /* in the part at hand */
+    for (uint32_t i = 0; i < changes->count; i++) {
+        if (bytes >= PART_BYTES) {
+            struct part part = {.verify = copy_of(verify), .first = &changes->items[i]};
+            array_push(verify->arena, &parts.items, part);
+            bytes = 0;
+        }
+        parts.items.items[parts.items.count - 1].count++;
+        bytes += spot_section(&verify->before, changes->items[i].old)->data.size;
+    }
+    parts.decoders = arena_new_array(verify->arena, struct decoder *, MOST_WORKERS);
+    parts.decoders[0] = verify->decoder;
+    for (uint32_t i = 1; i < verify->workers && i < MOST_WORKERS; i++)
+        parts.decoders[i] = decoder_new(verify->arena, verify->target);
+    return parts;
+}
+
+static void walk_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct parts *parts = context;
+    struct part *part = &parts->items.items[number];
+    part->verify.decoder = parts->decoders[worker];
+    for (uint32_t i = 0; i < part->count; i++) {
+        if (!verify_section(&part->verify, &part->first[i], &part->err))
+            return;
+    }
+}
+
+static void judge_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct parts *parts = context;
+    struct part *part = &parts->items.items[number];
+    part->verify.decoder = parts->decoders[worker];
+    (void)verify_pending(&part->verify, &part->err);
+}
+
+static bool do_parts(const struct verify *verify, struct parts *parts,
+                     void (*work)(void *, uint32_t, uint32_t), struct error *err)
+{
+    parallel_do(verify->workers, parts->items.count, work, parts);
+    for (uint32_t i = 0; i < parts->items.count; i++) {
+        if (parts->items.items[i].err.set)
+            return fail(err, NULL, "%s", parts->items.items[i].err.message);
+    }
+    return true;
+}
+
+/* Any site can confirm what another one claims, so this is for all parts together. */
+static void collect_claims(struct verify *verify, const struct verify *part)
+{
+    for (uint32_t i = 0; i < table_count(part->confirmed); i++) {
+        struct bytes key = table_key(part->confirmed, i);
+        table_intern(verify->confirmed, key.at, key.size);
+    }
+    for (uint32_t i = 0; i < part->claims.count; i++) {
+        struct claim claim = part->claims.items[i];
+        struct bytes key = table_key(part->claimed, claim.number);
+        claim.number = table_intern(verify->claimed, key.at, key.size);
+        array_push(verify->arena, &verify->claims, claim);
+    }
+}
+
+bool verify_code(struct verify *verify, struct error *err)
+{
+    struct changes changes = {0};
+    for (uint32_t i = 0; i < verify->before.objects->count; i++)
+        verify_find_changes(verify, i, &changes);
+    struct parts parts = cut(verify, &changes);
+    bool good = do_parts(verify, &parts, walk_part, err) &&
+                do_parts(verify, &parts, judge_part, err);
+    for (uint32_t i = 0; i < parts.items.count; i++) {
+        struct verify *part = &parts.items.items[i].verify;
+        collect_claims(verify, part);
+        arena_adopt(verify->arena, part->arena); /* the maps are in it */
+    }
+    return good && verify_claims(verify, err);
+}
