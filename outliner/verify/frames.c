@@ -147,6 +147,25 @@ static bool changes_agree(const struct fde *a, const struct fde *b)
             memcmp(a->changes, b->changes, a->change_count * sizeof *a->changes) == 0);
 }
 
+bool rows_are_unchanged(const struct verify *verify, uint32_t object, uint32_t section)
+{
+    const struct frames *old = &verify->before.frames[object];
+    const struct frames *new = &verify->after.frames[object];
+    uint32_t to = verify->after_of[object][section], first, other;
+    uint32_t size = (uint32_t)spot_section(&verify->before,
+                                           (struct spot){object, section, 0})
+                        ->data.size;
+    uint32_t count = frames_find(old, section, 0, size, &first);
+    if (count != frames_find(new, to, 0, size, &other))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fde *a = &old->fdes[first + i], *b = &new->fdes[other + i];
+        if (a->start != b->start || a->refusal != b->refusal || !changes_agree(a, b))
+            return false;
+    }
+    return true;
+}
+
 static const struct fde *fde_there(const struct verify *verify, struct spot spot)
 {
     const struct frames *frames = &verify->after.frames[spot.object];

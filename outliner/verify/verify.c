@@ -77,7 +77,8 @@ static void find_unchanged(struct verify *verify, uint32_t number)
         arena_new_array(verify->arena, struct section_map, object->section_count);
     for (uint32_t s = 1; s < object->section_count; s++)
         maps[s].identity =
-            section_is_code(&object->sections[s]) && is_unchanged(verify, number, s);
+            section_is_code(&object->sections[s]) && is_unchanged(verify, number, s) &&
+            rows_are_unchanged(verify, number, s);
     verify->maps[number] = maps;
 }
 

@@ -46,7 +46,7 @@ struct pair {
 
 /* Where the code of a section of `before` has gone. */
 struct section_map {
-    bool identity;    /* nothing moved; the rest is unused */
+    bool identity;    /* nothing changed; the rest is unused */
     uint32_t size;    /* of the old section */
     uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
     array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
@@ -197,6 +197,9 @@ bool holds_tables(const struct verify *verify, uint32_t object, uint32_t section
 /* --- frames.c --- */
 /* FDE by FDE: personality, LSDA, flags; and the helpers' have none. */
 bool verify_frames(struct verify *verify, struct error *err);
+/* Every row of a code section that keeps its bytes is what it was: where others jump to
+ * its functions' ends, rows may leave out what no longer matters there. */
+bool rows_are_unchanged(const struct verify *verify, uint32_t object, uint32_t section);
 
 /* --- walk.c, site.c: code --- */
 
