@@ -116,6 +116,8 @@ MO_MUST_CHECK bool frames_read(struct arena *arena, const struct object *object,
 uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_t start,
                      uint32_t end, uint32_t *first);
 
+/* The last change at or before a section offset (index in fde->changes), or NO_INDEX. */
+uint32_t fde_change_at(const struct fde *fde, uint32_t offset);
 /* The row that holds at a section offset inside the FDE. */
 uint32_t fde_row_at(const struct fde *fde, uint32_t offset);
 

@@ -43,6 +43,23 @@ static const struct fde *fde_of_spot(const struct side *side, struct spot spot)
     return &frames->fdes[first];
 }
 
+/* The row that holds from the change on is the answer. */
+static bool holds_at(const struct fde *fde, uint32_t change, uint32_t offset)
+{
+    return change < fde->change_count && fde->changes[change].offset <= offset &&
+           (change + 1 == fde->change_count || fde->changes[change + 1].offset > offset);
+}
+
+/* The same as fde_row_at(): usually what it was, or the next one. */
+static uint32_t row_at(const struct side *side, const struct fde *fde, uint32_t offset)
+{
+    uint32_t *change = &side->nearby->change;
+    if (!holds_at(fde, *change, offset))
+        *change = holds_at(fde, *change + 1, offset) ? *change + 1
+                                                      : fde_change_at(fde, offset);
+    return *change == NO_INDEX ? ROW_NONE : fde->changes[*change].row;
+}
+
 uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde)
 {
     const struct fde *found = fde_of_spot(side, spot);
@@ -50,7 +67,7 @@ uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde
         *fde = found;
     if (!found)
         return ROW_NONE;
-    return found->refusal == REFUSAL_NONE ? fde_row_at(found, spot.offset) : ROW_UNREAD;
+    return found->refusal == REFUSAL_NONE ? row_at(side, found, spot.offset) : ROW_UNREAD;
 }
 
 static bool keeps_value(const struct rule *rule)

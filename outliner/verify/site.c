@@ -77,9 +77,11 @@ static bool check_entry(struct walk *walk, const struct entered *entered,
         walk_open_call(walk))
         return walk_fail(walk, err, "a helper loses its own return address");
     /* Only where calls push (x86-64) may code keep something below SP. */
-    if (machine->call_pushes && walk->below_sp)
-        return walk_fail(walk, err, "a call overwrites what lies below SP");
-    return true;
+    if (machine->call_pushes == 0)
+        return true;
+    walk_know_function(walk);
+    return !walk->below_sp ||
+           walk_fail(walk, err, "a call overwrites what lies below SP");
 }
 
 static bool enter(struct walk *walk, struct entered entered, struct spot target,
@@ -171,6 +173,7 @@ static bool enter_saving(struct walk *walk, struct entered entered,
                          const struct view *call, struct spot target, struct error *err)
 {
     const struct target *machine = walk->verify->target;
+    walk_know_function(walk);
     if (entered.keeping.save == SAVE_REGISTER &&
         !has_register(walk->written, entered.keeping.scratch))
         return walk_fail(walk, err,

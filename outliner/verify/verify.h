@@ -28,6 +28,7 @@ struct nearby {
     const struct section *section;
     uint32_t reloc;       /* index in that section's relocs */
     uint32_t object, fde; /* index in the set, index in its frames */
+    uint32_t change;      /* index in the changes of that entry */
 };
 
 /* One of the two sets. */
@@ -249,6 +250,7 @@ struct walk {
     struct entered entered[MOST_ENTERED];
     uint32_t depth;
     uint32_t function_start, function_end; /* of the code around, in `before` */
+    bool is_known; /* what the function does anywhere in it: */
     uint32_t
         end; /* behind it, also when it is no function: what follows is other code */
     bool is_glued; /* the next instruction must follow at once: */
@@ -263,6 +265,9 @@ struct walk {
 #define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
 #define walk_fail(walk, err, ...)                                                      \
     verify_fail((walk)->verify, (walk)->before, (walk)->after, (err), __VA_ARGS__)
+
+/* Learns what is not known yet of the function around. */
+void walk_know_function(struct walk *walk);
 
 /* Takes the walk over the instruction `view` of `before`, through as many helpers as it
  * needs. */

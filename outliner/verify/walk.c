@@ -201,10 +201,13 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
 
 /* What an instruction of the function around does anywhere in it matters at each site.
  */
-static void look_at_function(struct walk *walk)
+void walk_know_function(struct walk *walk)
 {
     struct view view;
     struct spot at = walk->before;
+    if (walk->is_known)
+        return;
+    walk->is_known = true;
     walk->written = 0;
     walk->below_sp = false;
     for (at.offset = walk->function_start; at.offset < walk->function_end;
@@ -234,7 +237,7 @@ static void enter_function(struct walk *walk, const struct ranges *ranges,
         if (range->end > walk->function_end)
             walk->function_end = range->end;
     }
-    look_at_function(walk);
+    walk->is_known = false;
 }
 
 static bool walk_section(struct walk *walk, struct section_map *map,

@@ -267,7 +267,7 @@ uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_
     return count;
 }
 
-uint32_t fde_row_at(const struct fde *fde, uint32_t offset)
+uint32_t fde_change_at(const struct fde *fde, uint32_t offset)
 {
     uint32_t low = 0, high = fde->change_count;
     while (low < high) {
@@ -277,5 +277,11 @@ uint32_t fde_row_at(const struct fde *fde, uint32_t offset)
         else
             high = middle;
     }
-    return low ? fde->changes[low - 1].row : ROW_NONE;
+    return low ? low - 1 : NO_INDEX;
+}
+
+uint32_t fde_row_at(const struct fde *fde, uint32_t offset)
+{
+    uint32_t change = fde_change_at(fde, offset);
+    return change == NO_INDEX ? ROW_NONE : fde->changes[change].row;
 }

@@ -165,14 +165,29 @@ bool x86_64_retarget(const uint8_t *bytes, uint8_t length, int64_t displacement,
     return true;
 }
 
+static void add_reloc(struct code_bytes *out, uint8_t field, uint32_t type)
+{
+    out->has_reloc = true;
+    out->reloc_offset = field;
+    out->reloc_type = type;
+    out->reloc_addend = -(int64_t)(out->length - field);
+}
+
 /* Conditional jumps stay local by decision: some linkers take R_X86_64_PLT32 in one,
  * but a helper is reached by call and jmp alone. xbegin, loop and jrcxz have no
  * relocation that every linker knows. */
 bool x86_64_relocatable(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
 {
     struct parsed parsed;
-    if (!x86_64_canonical(bytes, length, out) ||
-        !parse_whole(out->bytes, out->length, &parsed))
+    if (!x86_64_canonical(bytes, length, out))
+        return false;
+    if (field_of_branch(out->bytes, out->length).size != 0) {
+        bool conditional = out->bytes[0] == OPCODE_TWO_BYTE;
+        if (!conditional)
+            add_reloc(out, 1, R_X86_64_PLT32);
+        return !conditional;
+    }
+    if (!parse_whole(out->bytes, out->length, &parsed))
         return false;
     struct field field = field_of(&parsed.insn);
     bool branch = parsed.insn.raw.imm[0].is_relative;
@@ -181,10 +196,7 @@ bool x86_64_relocatable(const uint8_t *bytes, uint8_t length, struct code_bytes 
         return false;
     if (parsed.insn.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT && branch)
         return false;
-    out->has_reloc = true;
-    out->reloc_offset = field.offset;
-    out->reloc_type = branch ? R_X86_64_PLT32 : R_X86_64_PC32;
-    out->reloc_addend = -(int64_t)(out->length - field.offset);
+    add_reloc(out, field.offset, branch ? R_X86_64_PLT32 : R_X86_64_PC32);
     return true;
 }
 
