@@ -226,7 +226,8 @@ static bool check_directory(struct arena *session, const char *directory,
 bool inputs_check_output(struct arena *session, const struct options *options,
                          const struct inputs *inputs, struct error *err)
 {
-    if (!check_against_inputs(inputs, options->report_path, err))
+    if (!check_against_inputs(inputs, options->report_path, err) ||
+        !check_against_inputs(inputs, options->remarks, err))
         return false;
     if (!options->output)
         return true;

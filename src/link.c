@@ -22,7 +22,9 @@
 #include "mo/parallel.h"
 #include "mo/plan.h"
 #include "mo/program.h"
+#include "mo/remarks.h"
 #include "mo/report.h"
+#include "mo/sides.h"
 #include "mo/warnings.h"
 
 #include <elf.h>
@@ -39,7 +41,14 @@ struct link {
     struct inputs inputs;
     struct sets before, after;
     struct report report;
+    struct remarks *remarks; /* NULL: not asked for */
+    uint32_t helper_count;   /* made so far, under --bisect-limit */
 };
+
+static const char *listing_name(const struct link *link)
+{
+    return arena_format(link->session, "%s.s", link->options->remarks);
+}
 
 /* --- one round --- */
 
@@ -66,6 +75,21 @@ static void print_round(const struct link *link, const struct set *set, uint32_t
             plan->predicted_hdr, done ? "" : " (not worth it, left out)");
 }
 
+/* The helper at which --bisect-limit stops. */
+static void print_last(const struct program *program, const struct plan *plan,
+                       uint32_t index)
+{
+    const struct helper *helper = &plan->helpers[index];
+    const struct site *first = &plan->sites[helper->first_site];
+    fprintf(stderr,
+            "mo-link: --bisect-limit: the last one is " HELPER_PREFIX "%016" PRIx64
+            " (%s, %" PRIu32 " sites, %" PRIu32 " instructions), first in ",
+            helper->hash, form_name((enum form)first->form), helper->site_count,
+            helper->length);
+    dump_place(stderr, program, first->insn);
+    fputc('\n', stderr);
+}
+
 /* Lifts `objects` and plans what to do with them. An empty plan is a result. */
 static bool plan_round(struct link *link, struct arena *stage, const struct set *set,
                        const struct objects *objects, struct program **program,
@@ -86,6 +110,25 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     return true;
 }
 
+/* Under --bisect-limit: leaves of the plan what the limit still allows, and says where
+ * it has cut. Whether the round pays was judged on the whole plan, so that the n-th
+ * helper is the same one under every limit. */
+static bool cut_round(struct link *link, struct arena *stage,
+                      const struct program *program, struct plan *plan,
+                      struct error *err)
+{
+    uint32_t left = link->options->bisect_stop - 1 - link->helper_count;
+    if (left > 0 && left <= plan->helper_count)
+        print_last(program, plan, left - 1);
+    if (left >= plan->helper_count) {
+        link->helper_count += plan->helper_count;
+        return true;
+    }
+    link->helper_count += left;
+    *plan = plan_cut(stage, plan, left);
+    return plan->site_count == 0 || plan_price(stage, program, plan, err);
+}
+
 /* One round over one set. `more` tells whether it changed anything; if not, `objects`
  * is as it was. */
 static bool run_round(struct link *link, const struct set *set, uint32_t round,
@@ -98,12 +141,20 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     bool ok = plan_round(link, stage, set, objects, &program, &plan, err);
     if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
+    if (ok && round == 1 && link->remarks)
+        remarks_refusals(link->remarks, program);
     /* Sites are priced one by one; unwind tables are shared, so only the whole is
      * exact. */
     ok = ok && (plan.site_count == 0 || plan_price(stage, program, &plan, err));
     *more = ok && plan.predicted_code + plan.predicted_eh + plan.predicted_hdr > 0;
     if (ok)
         print_round(link, set, round, &plan, *more);
+    if (*more && link->options->bisect_stop) {
+        ok = cut_round(link, stage, program, &plan, err);
+        *more = ok && plan.site_count > 0;
+    }
+    if (ok && *more && link->remarks) /* first: the program's objects are replaced */
+        remarks_round(link->remarks, round, program, &plan);
     if (ok && *more) {
         const char *name = set->name[0] ? set->name : "(helpers)";
         struct rewrite_options rewrite = {
@@ -321,32 +372,72 @@ static bool pass_gate(struct link *link, struct bytes *out, struct error *err)
                             out, err);
 }
 
-/* The objects, and the report: all or nothing. A report that goes to a file is written
- * first, since it is the one that can be taken back. A closed gate keeps the objects
- * back, so that the next `make` does not take them for made; the report is what tells
- * why. */
+/* A file beside the objects. */
+struct side_file {
+    const char *path; /* NULL: not wanted */
+    struct bytes bytes;
+};
+
+static void remove_side_files(const struct side_file *files, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (files[i].path)
+            remove(files[i].path);
+    }
+}
+
+static bool write_side_files(const struct side_file *files, uint32_t count,
+                             struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (files[i].path && !file_write(files[i].path, files[i].bytes, err)) {
+            remove_side_files(files, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print(struct bytes text)
+{
+    if (text.size)
+        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
+}
+
+/* The objects, and what is told of them: all or nothing. Side files are written first,
+ * since they can be taken back. A closed gate keeps the objects back, so that the next
+ * `make` does not take them for made; the side files are what tells why. */
 static bool write_all(struct link *link, struct error *err)
 {
     const struct options *options = link->options;
-    const char *path = options->report_path;
     if (options->report != REPORT_NONE || options->baseline)
         measure(link);
-    struct bytes text = report_bytes(link), gate;
+    struct bytes report = report_bytes(link), gate;
     bool passed = pass_gate(link, &gate, err);
     if (!passed && !err->over_limit)
         return false;
-    if (path && !file_write(path, text, err))
+    struct side_file files[] = {
+        {options->report_path,                      report},
+        {options->remarks,                          {0}   },
+        {link->remarks ? listing_name(link) : NULL, {0}   },
+    };
+    uint32_t count = sizeof files / sizeof *files;
+    if (link->remarks) {
+        files[1].bytes = remarks_yaml(link->remarks);
+        files[2].bytes = remarks_listing(link->remarks);
+    }
+    if (!write_side_files(files, count, err))
         return false;
     if (passed &&
         !outputs_write(link->session, options, &link->inputs, &link->after, err)) {
-        if (path)
-            remove(path);
+        remove_side_files(files, count);
         return false;
     }
-    if (!path && text.size)
-        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
-    if (gate.size)
-        fwrite(gate.at, 1, gate.size, stdout);
+    if (options->print)
+        print_sides(stdout, &link->before, &link->after, options->print);
+    if (!options->report_path)
+        print(report);
+    print(gate);
     return passed;
 }
 
@@ -416,6 +507,8 @@ bool link_run(const struct options *options, struct error *err)
     link.rows = row_table_new(session);
     link.report = report_new(session);
     link.workers = options->jobs ? options->jobs : parallel_processors();
+    if (options->remarks)
+        link.remarks = remarks_new(session, listing_name(&link));
     bool ok = run(&link, err);
     arena_free(session);
     return ok;

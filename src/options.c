@@ -92,6 +92,15 @@ const struct option options_table[] = {
      "with --baseline: write no objects and exit with 3 when more has grown; LIMIT is "
      "0.5% or a number of bytes, of the total, or with section: or function: before it "
      "of each; may be repeated"                                                                                 },
+    {"--bisect-limit",   NULL, KIND_LIMIT,  "N",         FIELD(bisect_stop),    GROUP_LOOK,
+     "make the first N helpers only, and name the last of them: mo-link-bisect uses it "
+     "to find the one with which a program fails"                                                               },
+    {"--print",          NULL, KIND_TEXT,   "FUNCTION",  FIELD(print),          GROUP_LOOK,
+     "print these functions (a glob) before and after, side by side, with the helpers "
+     "that they enter; alone, without -o, it implies --outline and --dry-run"                                   },
+    {"--remarks",        NULL, KIND_TEXT,   "FILE",      FIELD(remarks),        GROUP_LOOK,
+     "write what was outlined and what was refused as LLVM optimisation remarks (YAML, "
+     "for opt-viewer), and the code that they speak of to FILE.s"                                               },
     {"--explain",        NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),        GROUP_LOOK,
      "print for these functions (a glob) every reason why instructions were left "
      "alone"                                                                                                    },
@@ -235,6 +244,11 @@ static bool store(struct parser *parser, uint32_t position, const char *value,
             return false;
         *(uint32_t *)field = (uint32_t)number;
         return true;
+    case KIND_LIMIT:
+        if (!parse_number(option->name, value, 0, UINT32_MAX - 1, &number, err))
+            return false;
+        *(uint32_t *)field = (uint32_t)number + 1;
+        return true;
     case KIND_BYTES:
         return parse_number(option->name, value, 1, 1000000000, (int64_t *)field, err);
     case KIND_STAGE: return parse_stage(value, (uint32_t *)field, err);
@@ -296,7 +310,8 @@ bool options_only_look(const struct options *options)
 static bool check_outline_options(const struct parser *parser, struct error *err)
 {
     static const uint32_t always[] = {OPTION_RERUNS, OPTION_SET_NAME, OPTION_DRY_RUN,
-                                      OPTION_NO_VERIFY};
+                                      OPTION_NO_VERIFY, OPTION_REMARKS,
+                                      OPTION_BISECT_LIMIT, OPTION_PRINT};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
@@ -335,7 +350,8 @@ static bool check_combinations(const struct parser *parser, struct error *err)
 {
     const struct options *out = parser->out;
     bool looks = out->dump != DUMP_NONE || out->explain;
-    if (!options_check_function("--explain", out->explain, err))
+    if (!options_check_function("--explain", out->explain, err) ||
+        !options_check_function("--print", out->print, err))
         return false;
     if (out->inputs.count == 0)
         return fail(err, NULL, "no input files (--help shows three examples)");
@@ -424,6 +440,8 @@ bool options_parse(struct arena *session, int argc, char *const *argv,
         return true;
     if (out->command)
         return check_command(&parser, err);
+    if (out->print && !out->output)
+        out->outline = out->dry_run = true;
     out->output_is_directory = out->output && names_directory(out->output);
     return check_combinations(&parser, err);
 }

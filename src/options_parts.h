@@ -27,6 +27,9 @@ enum option_position {
     OPTION_REPORT,
     OPTION_BASELINE,
     OPTION_MAX_GROWTH,
+    OPTION_BISECT_LIMIT,
+    OPTION_PRINT,
+    OPTION_REMARKS,
     OPTION_EXPLAIN,
     OPTION_DUMP,
     OPTION_JOBS,
@@ -43,6 +46,7 @@ enum option_kind {
     KIND_LIST,   /* struct text_list, one more each time */
     KIND_COUNT,  /* uint32_t */
     KIND_SEED,   /* uint32_t, at least 1 */
+    KIND_LIMIT,  /* uint32_t, the value plus one: 0 is for "not given" */
     KIND_BYTES,  /* int64_t, at least 1 */
     KIND_STAGE,  /* enum dump_stage */
     KIND_BITS,   /* bits of a uint32_t: enum technique, one more each time */

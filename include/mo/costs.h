@@ -21,6 +21,7 @@ struct cost {
 struct entry {
     uint32_t helper, caller; /* indices in costs.items */
     uint64_t offset;         /* of the relocation, in the caller's section */
+    uint64_t skipped;        /* bytes of the helper before the place that is entered */
 };
 
 struct costs {

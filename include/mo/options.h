@@ -36,6 +36,7 @@ struct options {
 
     bool outline;
     uint32_t reruns;
+    uint32_t bisect_stop; /* first helper, from 1, that is not made; 0: there is none */
     bool dry_run;
 
     const char *output;       /* NULL: write nothing */
@@ -55,10 +56,12 @@ struct options {
     uint32_t report;         /* enum report_format */
     const char *report_path; /* NULL: standard output */
     const char *baseline;    /* an earlier report to compare with, or NULL */
+    const char *remarks;     /* NULL: none */
     struct text_list max_growth; /* limits of mo/baseline.h */
     uint32_t dump;           /* enum dump_stage */
     const char *explain;     /* glob of function names, or NULL */
     uint32_t jobs;           /* processors to work on; 0: all */
+    const char *print;       /* the same */
     bool verbose;
 
     uint32_t shake; /* a seed, or 0 */

@@ -85,6 +85,12 @@ enum technique {
     TECHNIQUE_JOIN = 1u << 1, /* helpers that are the end of others */
 };
 
+/* --- cut.c --- */
+
+/* Of the first `count` helpers of the plan those that need none of the others, with their
+ * sites. Not priced. */
+struct plan plan_cut(struct arena *arena, const struct plan *plan, uint32_t count);
+
 /* --- tails.c: what an unwinder has to be told at the end of a function --- */
 
 /* Registers that hold the caller's values all along these instructions, which end in an

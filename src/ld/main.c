@@ -85,7 +85,8 @@ static bool read_flags(struct step *step, struct error *err)
     if (!options_parse(step->session, count, all, &step->options, &why))
         return fail(err, NULL, "%s: %s", name, why.message);
     if (step->options.inputs.count != 1 || step->options.help ||
-        step->options.version || step->options.baseline)
+        step->options.version || step->options.baseline ||
+        step->options.remarks || step->options.print)
         return fail(err, NULL, "%s: only options that say how to outline", name);
     step->options.strip_debug |= step->command.strips_debug;
     return true;

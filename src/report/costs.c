@@ -9,7 +9,8 @@
  * (any more) hands on all that it costs. What is divided is whole bytes, and their sum
  * stays what it was.
  *
- * A tail that stays in place is no helper: it is the cost of the function that keeps it.
+ * A tail that stays in place is no helper: it is the cost of the function that keeps
+ * it.
  */
 #include "mo/costs.h"
 
@@ -133,15 +134,44 @@ static void name_helpers(struct counter *counter)
     }
 }
 
-static uint32_t helper_of(const struct counter *counter, const struct costs *costs,
-                          uint32_t object, const struct symbol *symbol)
+/* The position in a code section that a call or jump means; NO_INDEX as the section
+ * when that is elsewhere, or nothing is known of the relocation. In the encodings of
+ * both machines the field of a call or jump is the instruction's end, and nothing else
+ * refers to helpers. */
+static struct referent aim_of(const struct object *object, const struct reloc *reloc)
 {
-    if (symbol->section != SECTION_UNDEFINED) {
-        uint32_t at = costs_at(costs, object, symbol->section, symbol->value);
-        return at != NO_INDEX && costs->items[at].is_helper ? at : NO_INDEX;
+    const struct target *target = target_of(object->machine);
+    const struct reloc_kind *kind = target ? target->reloc_kind(reloc->type) : NULL;
+    if (reloc->symbol == 0 || !kind ||
+        (kind->kind != RELOC_CALL && kind->kind != RELOC_PC))
+        return (struct referent){.section = NO_INDEX};
+    struct insn field = {.offset = (uint32_t)reloc->offset,
+                         .length = kind->size,
+                         .traits = INSN_PC_RELATIVE};
+    return program_referent(object, reloc, target->reloc_bias(&field, reloc->offset));
+}
+
+/* Ours are entered by their names; where one is the end of another, or another object
+ * holds it, there are other ways. */
+static bool find_entry(const struct counter *counter, const struct costs *costs,
+                       uint32_t object, const struct reloc *reloc, struct entry *out)
+{
+    const struct object *of = counter->objects->items[object];
+    struct referent aim = aim_of(of, reloc);
+    out->helper = NO_INDEX;
+    out->skipped = 0;
+    if (aim.local && aim.offset >= 0) {
+        uint64_t offset = (uint64_t)aim.offset;
+        out->helper = costs_at(costs, object, aim.section, offset);
+        if (out->helper != NO_INDEX)
+            out->skipped = offset - costs->items[out->helper].start;
+    } else if (!aim.local && aim.section != NO_INDEX) {
+        uint32_t number =
+            table_find_string(counter->helper_names, of->symbols[aim.symbol].name);
+        if (number != NO_INDEX)
+            out->helper = counter->named.items[number];
     }
-    uint32_t number = table_find_string(counter->helper_names, symbol->name);
-    return number == NO_INDEX ? NO_INDEX : counter->named.items[number];
+    return out->helper != NO_INDEX && costs->items[out->helper].is_helper;
 }
 
 static void add_entries(struct counter *counter, const struct costs *costs,
@@ -152,15 +182,12 @@ static void add_entries(struct counter *counter, const struct costs *costs,
         const struct section *section = &object->sections[i];
         for (uint32_t j = 0; section_is_code(section) && j < section->reloc_count;
              j++) {
-            const struct reloc *reloc = &section->relocs[j];
-            const struct symbol *symbol = &object->symbols[reloc->symbol];
-            if (reloc->symbol == 0 || symbol->type == STT_SECTION)
-                continue; /* ours are entered by their names */
-            uint32_t helper = helper_of(counter, costs, index, symbol);
-            uint32_t caller = costs_at(costs, index, i, reloc->offset);
-            if (helper != NO_INDEX && caller != NO_INDEX && caller != helper)
-                array_push(counter->session, &counter->entries,
-                           ((struct entry){helper, caller, reloc->offset}));
+            struct entry entry = {.offset = section->relocs[j].offset};
+            if (!find_entry(counter, costs, index, &section->relocs[j], &entry))
+                continue;
+            entry.caller = costs_at(costs, index, i, entry.offset);
+            if (entry.caller != NO_INDEX && entry.caller != entry.helper)
+                array_push(counter->session, &counter->entries, entry);
         }
     }
 }

@@ -21,10 +21,11 @@
  * A function's "shared" is its part of the helpers' bytes, and its "key" the same on
  * every build (functions.c); "helper" is there, and true, for helpers.
  *
- * Names come from files and may hold any bytes; what is not UTF-8 is written as U+FFFD,
- * so that every reader accepts the result. Reference: RFC 8259, RFC 3629.
+ * Reference: RFC 8259.
  */
 #include "mo/report.h"
+
+#include "report_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,55 +41,9 @@ static void put(struct json *json, const char *words)
     buffer_put(&json->text, words, strlen(words));
 }
 
-/* Bytes of the UTF-8 character at `at`, or 0 when there is none (RFC 3629 section 4).
- * The string's NUL ends every sequence too early, so nothing is read behind it. */
-static size_t utf8_size(const uint8_t *at)
-{
-    uint8_t low = 0x80, high = 0xbf;
-    size_t size;
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] >= 0xc2 && at[0] <= 0xdf)
-        size = 2;
-    else if (at[0] >= 0xe0 && at[0] <= 0xef)
-        size = 3;
-    else if (at[0] >= 0xf0 && at[0] <= 0xf4)
-        size = 4;
-    else
-        return 0;
-    if (at[0] == 0xe0)
-        low = 0xa0; /* longer than needed below */
-    if (at[0] == 0xf0)
-        low = 0x90;
-    if (at[0] == 0xed)
-        high = 0x9f; /* surrogates above */
-    if (at[0] == 0xf4)
-        high = 0x8f;
-    if (at[1] < low || at[1] > high)
-        return 0;
-    for (size_t i = 2; i < size; i++) {
-        if (at[i] < 0x80 || at[i] > 0xbf)
-            return 0;
-    }
-    return size;
-}
-
 static void put_string(struct json *json, const char *string)
 {
-    put(json, "\"");
-    for (const uint8_t *at = (const uint8_t *)string; *at;) {
-        size_t size = utf8_size(at);
-        if (size == 0)
-            put(json, "\\ufffd");
-        else if (*at == '"' || *at == '\\')
-            put(json, arena_format(json->session, "\\%c", *at));
-        else if (*at < 0x20)
-            put(json, arena_format(json->session, "\\u%04x", (unsigned)*at));
-        else
-            buffer_put(&json->text, at, size);
-        at += size == 0 ? 1 : size;
-    }
-    put(json, "\"");
+    put_json_string(&json->text, string);
 }
 
 static void put_sizes(struct json *json, const char *key, const struct sizes *sizes)

@@ -105,6 +105,20 @@ static const char *same_of(const struct lister *lister, const uint8_t *bytes,
                         referent ? referent : "(own)");
 }
 
+/* Of what the assembler has resolved: the function that starts there, or NULL. */
+static const char *function_name_at(const struct lister *lister, uint64_t offset)
+{
+    const struct object *object = lister->object;
+    for (uint32_t i = 1; i < object->symbol_count; i++) {
+        const struct symbol *symbol = &object->symbols[i];
+        if (symbol->type == STT_FUNC && symbol->value == offset &&
+            symbol->section < object->section_count &&
+            &object->sections[symbol->section] == lister->section)
+            return symbol->name;
+    }
+    return NULL;
+}
+
 /* One instruction, or what is data up to where the next may start. */
 static struct listing_line line_at(const struct lister *lister, uint64_t at,
                                    uint64_t end)
@@ -123,6 +137,10 @@ static struct listing_line line_at(const struct lister *lister, uint64_t at,
         line.referent =
             referent_of(lister, decoded ? &insn : NULL, &section->relocs[reloc]);
     }
+    bool leaves = decoded && insn.target != NO_INDEX &&
+                  (insn.target < lister->start || insn.target >= end);
+    if (!line.referent && leaves)
+        line.referent = function_name_at(lister, insn.target);
     line.hex = hex_of(lister, bytes, line.length);
     line.text = decoded ? text_of(lister, bytes, &insn, line.referent) : "(data)";
     line.same = decoded ? same_of(lister, bytes, &insn, line.referent) : line.hex;
