@@ -355,6 +355,12 @@ static void measure(struct link *link)
     link->report.dry_run = options->dry_run;
 }
 
+static void print(struct bytes text)
+{
+    if (text.size)
+        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
+}
+
 /* False, with err->over_limit: it has grown too much. */
 static bool pass_gate(struct link *link, struct bytes *out, struct error *err)
 {
@@ -368,8 +374,18 @@ static bool pass_gate(struct link *link, struct bytes *out, struct error *err)
         if (limit_parse(options->max_growth.items[i], &limit))
             array_push(link->session, &limits, limit);
     }
-    return baseline_compare(link->session, options->baseline, &link->report, &limits,
-                            out, err);
+    struct baseline baseline = {
+        options->baseline, options->compare ? NULL : &link->report, options->compare};
+    return baseline_compare(link->session, &baseline, &limits, out, err);
+}
+
+/* --compare: two reports, and no run. */
+static bool compare(struct link *link, struct error *err)
+{
+    struct bytes text;
+    bool passed = pass_gate(link, &text, err);
+    print(text);
+    return passed;
 }
 
 /* A file beside the objects. */
@@ -396,12 +412,6 @@ static bool write_side_files(const struct side_file *files, uint32_t count,
         }
     }
     return true;
-}
-
-static void print(struct bytes text)
-{
-    if (text.size)
-        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
 }
 
 /* The objects, and what is told of them: all or nothing. Side files are written first,
@@ -509,7 +519,7 @@ bool link_run(const struct options *options, struct error *err)
     link.workers = options->jobs ? options->jobs : parallel_processors();
     if (options->remarks)
         link.remarks = remarks_new(session, listing_name(&link));
-    bool ok = run(&link, err);
+    bool ok = options->compare ? compare(&link, err) : run(&link, err);
     arena_free(session);
     return ok;
 }

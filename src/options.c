@@ -88,6 +88,8 @@ const struct option options_table[] = {
     {"--baseline",       NULL, KIND_TEXT,   "FILE",      FIELD(baseline),       GROUP_LOOK,
      "compare with the report of an earlier run (-R=json:FILE), and print what changed, "
      "the largest first"                                                                                        },
+    {"--compare",        NULL, KIND_TEXT,   "FILE",      FIELD(compare),        GROUP_LOOK,
+     "with --baseline: do not outline anything, take this report for the new one"                               },
     {"--max-growth",     NULL, KIND_LIST,   "LIMIT",     FIELD(max_growth),     GROUP_LOOK,
      "with --baseline: write no objects and exit with 3 when more has grown; LIMIT is "
      "0.5% or a number of bytes, of the total, or with section: or function: before it "
@@ -353,6 +355,8 @@ static bool check_combinations(const struct parser *parser, struct error *err)
     if (!options_check_function("--explain", out->explain, err) ||
         !options_check_function("--print", out->print, err))
         return false;
+    if (out->compare)
+        return options_check_compare(out, err);
     if (out->inputs.count == 0)
         return fail(err, NULL, "no input files (--help shows three examples)");
     if (!check_outline_options(parser, err) || !options_check_gate(out, err))

@@ -26,6 +26,7 @@ enum option_position {
     OPTION_NO_VERIFY,
     OPTION_REPORT,
     OPTION_BASELINE,
+    OPTION_COMPARE,
     OPTION_MAX_GROWTH,
     OPTION_BISECT_LIMIT,
     OPTION_PRINT,
@@ -88,6 +89,10 @@ const char *options_format_name(uint32_t format);
 
 /* --baseline and --max-growth: what they say, and that they go together. */
 MO_MUST_CHECK bool options_check_gate(const struct options *options, struct error *err);
+
+/* --compare: instead of a run. */
+MO_MUST_CHECK bool options_check_compare(const struct options *options,
+                                         struct error *err);
 
 /* Fails when a value that should name functions is one of the inputs instead. */
 MO_MUST_CHECK bool options_check_function(const char *option, const char *value,

@@ -101,3 +101,16 @@ bool options_check_gate(const struct options *options, struct error *err)
                     options->baseline);
     return true;
 }
+
+bool options_check_compare(const struct options *options, struct error *err)
+{
+    if (!options->baseline)
+        return fail(err, NULL, "--compare needs --baseline=FILE, the earlier report");
+    if (options->inputs.count > 0 || options->output || options->outline ||
+        options->report != REPORT_NONE)
+        return fail(
+            err, NULL,
+            "--compare is instead of a run: it takes no inputs, only --baseline "
+            "and --max-growth");
+    return options_check_gate(options, err);
+}

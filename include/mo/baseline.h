@@ -30,11 +30,18 @@ struct limits {
 /* "0.5%", "function:64", …; false when it is no limit. */
 bool limit_parse(const char *text, struct limit *out);
 
+/* What is compared. */
+struct baseline {
+    const char *old;             /* path of the earlier report */
+    const struct report *report; /* this run; or, when NULL, … */
+    const char *new;             /* … the path of the other report */
+};
+
 /* `out` gets the rows that changed, as text, also when a limit is exceeded. Then it fails
  * with err->over_limit, and names the worst of what is over: a function before a section,
  * a section before the total. */
-MO_MUST_CHECK bool baseline_compare(struct arena *session, const char *path,
-                                    const struct report *report,
+MO_MUST_CHECK bool baseline_compare(struct arena *session,
+                                    const struct baseline *baseline,
                                     const struct limits *limits, struct bytes *out,
                                     struct error *err);
 

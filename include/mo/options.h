@@ -56,6 +56,7 @@ struct options {
     uint32_t report;         /* enum report_format */
     const char *report_path; /* NULL: standard output */
     const char *baseline;    /* an earlier report to compare with, or NULL */
+    const char *compare;     /* the other report, instead of a run, or NULL */
     const char *remarks;     /* NULL: none */
     struct text_list max_growth; /* limits of mo/baseline.h */
     uint32_t dump;           /* enum dump_stage */

@@ -5,19 +5,14 @@
  * What is compared are bytes after outlining: of all that is loaded, of each section,
  * and of each function with its share of the helpers. Helpers are no rows of their own,
  * their callers answer for them. A limit in percent says nothing about what is new.
- *
- * Reports are read by libjansson (which lives here only); what is asked of one is
- * little, so that reports of other versions can be read: "after.loaded", "sections" and
- * "units[].functions[]".
  */
-#include "mo/baseline.h"
+#include "comparison.h"
 
-#include "mo/array.h"
 #include "mo/table.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,19 +21,7 @@ enum { MOST_ROWS = 30, HUNDRED_PERCENT = 1000000 };
 /* ORDER scope */
 static const char *const scope_names[SCOPE_COUNT] = {"total", "section", "function"};
 
-struct change {
-    enum scope scope;
-    const char *name;
-    bool was_there, is_there;
-    int64_t before, after;
-};
-
-struct comparison {
-    struct arena *session;
-    const char *path;
-    struct table *names; /* scope's letter and name */
-    array_of(struct change) rows;
-};
+/* --- rows --- */
 
 static struct change *change_of(struct comparison *comparison, enum scope scope,
                                 const char *name)
@@ -52,6 +35,20 @@ static struct change *change_of(struct comparison *comparison, enum scope scope,
         array_push(comparison->session, &comparison->rows, row);
     }
     return &comparison->rows.items[number];
+}
+
+void comparison_put(struct comparison *comparison, bool is_new, enum scope scope,
+                    const char *name, int64_t bytes)
+{
+    struct change *change = change_of(comparison, scope, name);
+    bool exists = bytes > 0 || scope == SCOPE_TOTAL;
+    if (is_new) {
+        change->is_there = exists;
+        change->after = bytes;
+    } else {
+        change->was_there = exists;
+        change->before = bytes;
+    }
 }
 
 /* --- limits --- */
@@ -99,120 +96,28 @@ static bool is_over(const struct limit *limit, const struct change *row)
     int64_t growth = row->after - row->before;
     if (!limit->is_percent)
         return growth > limit->amount;
-    /* Sizes are below 2^43, so nothing overflows. */
+    /* Sizes are below 2^33 (read_bytes), amounts of 1000 %: nothing overflows. */
     return row->was_there && growth * HUNDRED_PERCENT > limit->amount * row->before;
 }
 
-/* --- the old report --- */
-
-static bool read_bytes(const json_t *value, int64_t *out)
-{
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) >> 43)
-        return false;
-    *out = json_integer_value(value);
-    return true;
-}
-
-static bool read_section(struct comparison *comparison, const json_t *section)
-{
-    const char *name = json_string_value(json_object_get(section, "name"));
-    int64_t bytes = 0;
-    if (!name || !read_bytes(json_object_get(section, "after"), &bytes))
-        return false;
-    struct change *row = change_of(comparison, SCOPE_SECTION, name);
-    row->was_there = true;
-    row->before = bytes;
-    return true;
-}
-
-static bool read_function(struct comparison *comparison, const json_t *function)
-{
-    const char *key = json_string_value(json_object_get(function, "key"));
-    int64_t bytes = 0, shared = 0;
-    if (!key || !read_bytes(json_object_get(function, "after"), &bytes) ||
-        !read_bytes(json_object_get(function, "shared"), &shared))
-        return false;
-    if (json_is_true(json_object_get(function, "helper")))
-        return true;
-    struct change *row = change_of(comparison, SCOPE_FUNCTION, key);
-    row->was_there = true;
-    row->before = bytes + shared;
-    return true;
-}
-
-typedef bool read_item(struct comparison *comparison, const json_t *item);
-
-static bool read_list(struct comparison *comparison, const json_t *list,
-                      read_item *read)
-{
-    if (!json_is_array(list))
-        return false;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        if (!read(comparison, json_array_get(list, i)))
-            return false;
-    }
-    return true;
-}
-
-static bool read_unit(struct comparison *comparison, const json_t *unit)
-{
-    return read_list(comparison, json_object_get(unit, "functions"), read_function);
-}
-
-static bool read_report(struct comparison *comparison, const json_t *report)
-{
-    struct change *row = change_of(comparison, SCOPE_TOTAL, "of all that is loaded");
-    const json_t *after = json_object_get(report, "after");
-    row->was_there = true;
-    return read_bytes(json_object_get(after, "loaded"), &row->before) &&
-           read_list(comparison, json_object_get(report, "sections"), read_section) &&
-           read_list(comparison, json_object_get(report, "units"), read_unit);
-}
-
-static bool read_baseline(struct comparison *comparison, struct error *err)
-{
-    struct bytes text = {0};
-    struct place place = {.file = comparison->path};
-    if (!file_read(comparison->session, comparison->path, &text, err))
-        return false;
-    json_error_t wrong;
-    json_t *report =
-        json_loadb((const char *)text.at, text.size, JSON_REJECT_DUPLICATES, &wrong);
-    if (!report)
-        return fail(err, &place, "line %d: %s", wrong.line, wrong.text);
-    bool ok = read_report(comparison, report);
-    json_decref(report);
-    return ok || fail(err, &place,
-                      "not a report of this mo-link with sections and functions; make "
-                      "one with -R=json:FILE");
-}
-
 /* --- this run --- */
-
-static void put_new(struct comparison *comparison, enum scope scope, const char *name,
-                    uint64_t bytes)
-{
-    struct change *row = change_of(comparison, scope, name);
-    row->is_there = true;
-    row->after = (int64_t)bytes;
-}
 
 static void put_report(struct comparison *comparison, const struct report *report)
 {
     struct sizes before, after;
     report_totals(report, &before, &after);
-    put_new(comparison, SCOPE_TOTAL, "of all that is loaded", after.loaded);
+    comparison_put(comparison, true, SCOPE_TOTAL, COMPARISON_TOTAL,
+                   (int64_t)after.loaded);
     for (uint32_t i = 0; i < report->sections.count; i++) {
         const struct report_section *section = &report->sections.items[i];
-        if (section->after > 0)
-            put_new(comparison, SCOPE_SECTION, section->name, section->after);
+        comparison_put(comparison, true, SCOPE_SECTION, section->name,
+                       (int64_t)section->after);
     }
     for (uint32_t i = 0; i < report->functions.count; i++) {
         const struct report_function *function = &report->functions.items[i];
         if (!function->is_helper && function->after > 0)
-            put_new(comparison, SCOPE_FUNCTION, function->key,
-                    function->after + function->after_shared);
+            comparison_put(comparison, true, SCOPE_FUNCTION, function->key,
+                           (int64_t)(function->after + function->after_shared));
     }
 }
 
@@ -353,15 +258,17 @@ static bool judge_all(const struct comparison *comparison, const struct limits *
     return true;
 }
 
-bool baseline_compare(struct arena *session, const char *path,
-                      const struct report *report, const struct limits *limits,
-                      struct bytes *out, struct error *err)
+bool baseline_compare(struct arena *session, const struct baseline *baseline,
+                      const struct limits *limits, struct bytes *out, struct error *err)
 {
     struct comparison comparison = {
-        .session = session, .path = path, .names = table_new(session)};
-    if (!read_baseline(&comparison, err))
+        .session = session, .path = baseline->old, .names = table_new(session)};
+    if (!comparison_read(&comparison, false, baseline->old, err))
         return false;
-    put_report(&comparison, report);
+    if (baseline->report)
+        put_report(&comparison, baseline->report);
+    else if (!comparison_read(&comparison, true, baseline->new, err))
+        return false;
     qsort(comparison.rows.items, comparison.rows.count, sizeof *comparison.rows.items,
           compare_rows);
     struct buffer text = buffer_new(session);

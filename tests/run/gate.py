@@ -95,6 +95,15 @@ def check(mo_link, work):
         check_sums(load(new, "new.json"))
         os.remove(os.path.join(new, "new.json"))
 
+    # Two reports, without a run.
+    run(outline + objects + ["--dry-run", "-R=json:new.json"], new)
+    result = run([mo_link, *gate, "--compare=new.json", "--max-growth=function:64"], new, 3)
+    assert "function b.o:fb_7 grew" in result.stderr and "b.o:fb_7" in result.stdout
+    assert "+0.00 %" in run([mo_link, *gate, "--compare=../old/size.json",
+                             "--max-growth=0"], new).stdout
+    assert "takes no inputs" in run([mo_link, "a.o", *gate, "--compare=new.json"], new,
+                                    2).stderr
+
     # Enough room: green, and the table is still there.
     said = run(outline + objects + gate + ["--max-growth=total:100000", "--dry-run",
                                            "--max-growth=function:90000%"], new).stdout
