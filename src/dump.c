@@ -13,6 +13,8 @@ struct lift_options lift_options_of(const struct options *options)
                                  .keep_count = options->keep.count,
                                  .keep_sections = options->keep_sections.items,
                                  .keep_section_count = options->keep_sections.count,
+                                 .keep_files = options->keep_files.items,
+                                 .keep_file_count = options->keep_files.count,
                                  .drop_alignment = options->drop_alignment};
 }
 

@@ -67,6 +67,9 @@ const struct option options_table[] = {
      "leave these functions alone; may be repeated"                                                             },
     {"--keep-section",   NULL, KIND_LIST,   "GLOB",      FIELD(keep_sections),  GROUP_CHOICE,
      "leave these code sections alone; may be repeated"                                                         },
+    {"--keep-file",      NULL, KIND_LIST,   "GLOB",      FIELD(keep_files),     GROUP_CHOICE,
+     "leave the code of these inputs alone (a.o, or 'libfoo.a(*)' for members); may be "
+     "repeated"                                                                                                 },
     {"--min-saving",     NULL, KIND_BYTES,  "BYTES",     FIELD(min_saving),     GROUP_CHOICE,
      "make no helper that saves less than this (default: 1)"                                                    },
     {"--no-veneers",     NULL, KIND_FLAG,   NULL,        FIELD(no_veneers),     GROUP_CHOICE,
@@ -314,7 +317,7 @@ static bool check_outline_options(const struct parser *parser, struct error *err
     static const uint32_t always[] = {OPTION_RERUNS, OPTION_SET_NAME, OPTION_DRY_RUN,
                                       OPTION_NO_VERIFY, OPTION_REMARKS,
                                       OPTION_BISECT_LIMIT, OPTION_PRINT};
-    static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION,
+    static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION, OPTION_KEEP_FILE,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <fnmatch.h>
+#include <string.h>
 
 static bool names_function(const struct object *object, const char *glob)
 {
@@ -25,6 +26,16 @@ static bool names_section(const struct object *object, const char *glob)
     return false;
 }
 
+static bool names_unit(const struct object *object, const char *glob)
+{
+    for (uint32_t i = 0; i < object->unit_count; i++) {
+        const char *name = object->units[i].name, *slash = strrchr(name, '/');
+        if (fnmatch(glob, name, 0) == 0 || (slash && fnmatch(glob, slash + 1, 0) == 0))
+            return true;
+    }
+    return false;
+}
+
 typedef bool names_something(const struct object *object, const char *glob);
 
 static bool is_matched(const struct sets *sets, names_something *names,
@@ -40,22 +51,20 @@ static bool is_matched(const struct sets *sets, names_something *names,
     return false;
 }
 
+static void warn_each(FILE *out, const struct sets *sets, const struct text_list *globs,
+                      names_something *names, const char *option, const char *what)
+{
+    for (uint32_t i = 0; i < globs->count; i++) {
+        if (!is_matched(sets, names, globs->items[i]))
+            fprintf(out, "mo-link: warning: %s=%s: there is no such %s here\n", option,
+                    globs->items[i], what);
+    }
+}
+
 void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets)
 {
-    for (uint32_t i = 0; i < options->keep.count; i++) {
-        const char *glob = options->keep.items[i];
-        if (!is_matched(sets, names_function, glob))
-            fprintf(out,
-                    "mo-link: warning: --keep=%s: there is no such function here\n",
-                    glob);
-    }
-    for (uint32_t i = 0; i < options->keep_sections.count; i++) {
-        const char *glob = options->keep_sections.items[i];
-        if (!is_matched(sets, names_section, glob))
-            fprintf(
-                out,
-                "mo-link: warning: --keep-section=%s: there is no such code section "
-                "here\n",
-                glob);
-    }
+    warn_each(out, sets, &options->keep, names_function, "--keep", "function");
+    warn_each(out, sets, &options->keep_sections, names_section, "--keep-section",
+              "code section");
+    warn_each(out, sets, &options->keep_files, names_unit, "--keep-file", "input");
 }

@@ -47,6 +47,7 @@ struct options {
 
     struct text_list keep;          /* globs of function names */
     struct text_list keep_sections; /* globs of section names */
+    struct text_list keep_files;    /* globs of inputs and members */
     int64_t min_saving;             /* loaded bytes, per helper */
     bool no_veneers;
     uint32_t without; /* enum technique of mo/plan.h, bits */

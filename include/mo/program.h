@@ -136,6 +136,8 @@ struct lift_options {
     uint32_t keep_count;
     const char *const *keep_sections; /* globs of section names */
     uint32_t keep_section_count;
+    const char *const *keep_files; /* globs of units: "a.o", "libfoo.a(*)" */
+    uint32_t keep_file_count;
     bool loose;          /* see struct program */
     const struct unused *unused; /* one for each of the first `unused_count` objects */
     uint32_t unused_count;

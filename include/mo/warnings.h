@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* A --keep or --keep-section that names nothing in these sets: mistyped, or not quoted
+/* A --keep, --keep-section or --keep-file that names nothing in these sets: mistyped, or not quoted
  * and expanded by the shell. */
 void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets);
 

@@ -231,14 +231,28 @@ static void check_symbols(struct lift *lift, uint32_t object)
     }
 }
 
+/* With or without the folders that lead to it. */
+static bool keeps_unit(const struct lift_options *options, const char *unit)
+{
+    const char *slash = strrchr(unit, '/');
+    return lift_matches(options->keep_files, options->keep_file_count, unit) ||
+           lift_matches(options->keep_files, options->keep_file_count,
+                        slash ? slash + 1 : unit);
+}
+
 static void keep_by_name(struct lift *lift)
 {
     const struct lift_options *options = lift->options;
-    for (uint32_t i = 0; options->keep_count && i < lift->program->function_count;
-         i++) {
+    const struct program *program = lift->program;
+    if (options->keep_count == 0 && options->keep_file_count == 0)
+        return;
+    for (uint32_t i = 0; i < program->function_count; i++) {
+        const struct code *code = &program->code[program->functions[i].code];
+        const struct object *object = program->objects->items[code->object];
         if (lift_matches(options->keep, options->keep_count,
-                         program_function_name(lift->program, i)))
-            lift_seal(lift, i, REFUSAL_KEEP, lift->program->functions[i].start);
+                         program_function_name(program, i)) ||
+            keeps_unit(options, section_unit(object, code->section)))
+            lift_seal(lift, i, REFUSAL_KEEP, program->functions[i].start);
     }
 }
 

@@ -126,9 +126,13 @@ def check_talk(mo_link, folder):
             ("--keep=fir*", ""),
             ("--keep-section=.txt*", "--keep-section=.txt*: there is no such code section"),
             ("--keep-section=.text*", ""),
+            ("--keep-file=c.o", "--keep-file=c.o: there is no such input"),
+            ("--keep-file=b.o", ""),
             ("-v --reruns=9", "nothing found that pays")]:
         said = mo(f"--outline --dry-run {line} a.o b.o").stderr
         assert words in said and (words or not said), (line, said)
+    kept = mo("--outline --dry-run -R=json --keep-file=man*.o many.o b.o").stdout
+    assert not json.loads(kept)["helpers"]
     run(["gcc", "-g", "-O1", "-c", "a.c", "-o", "debug.o"], folder, check=True)
     for line, hinted in ("debug.o b.o", True), ("--strip-debug debug.o b.o", False):
         said = mo("--outline --dry-run -R " + line).stdout
