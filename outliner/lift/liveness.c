@@ -340,6 +340,27 @@ static bool live_into_tail(const struct program *program, uint32_t last,
     return true;
 }
 
+/* What may be live behind a helper of ours. Whatever the code around its sites needs; but
+ * on the way to a helper a veneer may clobber its registers, so that nobody waits for
+ * what they held before, and behind it only for what the helper itself has put there.
+ * (A jump from one helper to another is a site like any other: there they are dead.) */
+static struct regset live_behind_helper(const struct program *program, uint32_t number)
+{
+    const struct function *function = &program->functions[number];
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t insn = function->first_insn + i, callee;
+        uint8_t flow = program->insns[insn].flow;
+        written |= program->insns[insn].defs;
+        if (flow == FLOW_CALL &&
+            callee_of(program, insn, &callee) == CALLEE_PRIVATE)
+            written = UINT64_MAX;
+    }
+    struct regset live = REGSET_ALL;
+    live.regs &= ~(program->target->veneer_registers & ~written);
+    return live;
+}
+
 static struct regset live_at_exit(const struct program *program, uint32_t number,
                                   uint32_t last)
 {
@@ -347,8 +368,11 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
     const struct insn *insn = &program->insns[last];
     /* An outlined function returns into the middle of the code that it came from:
      * helpers of an earlier run and LLVM's are known by their names alone. */
-    struct regset at_return =
-        function_is_private(program, number) ? REGSET_ALL : target->return_uses;
+    bool helper = program->code[program->functions[number].code].helpers;
+    struct regset at_return = helper ? live_behind_helper(program, number)
+                              : function_is_private(program, number)
+                                  ? REGSET_ALL
+                                  : target->return_uses;
     struct regset live = REGSET_ALL;
     if (insn->flow == FLOW_STOP)
         return (struct regset){0};
@@ -357,7 +381,8 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
     if (live_into_helper(program, last, at_return, &live) ||
         live_into_tail(program, last, at_return, &live))
         return live;
-    if (!function_is_private(program, number) && insn_is_tail_call(program, last))
+    if ((helper || !function_is_private(program, number)) &&
+        insn_is_tail_call(program, last))
         live.regs &= ~target->veneer_registers;
     return live;
 }
