@@ -77,7 +77,7 @@ const struct option options_table[] = {
      "registers "
      "which those clobber survive calls to helpers"                                                             },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
-     "an experiment: do without stay-in-place or joins; may be repeated"                                                 },
+     "an experiment: do without stay-in-place, joins or short-branches; may be repeated"                                                 },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more"                                                                                      },

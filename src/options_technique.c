@@ -17,6 +17,7 @@ static const struct {
 } techniques[] = {
     {"stay-in-place", TECHNIQUE_STAY},
     {"joins", TECHNIQUE_JOIN},
+    {"short-branches", TECHNIQUE_SHORT},
 };
 
 bool options_technique(const char *name, uint32_t *out, struct error *err)

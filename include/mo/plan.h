@@ -64,6 +64,7 @@ struct plan {
     uint32_t helper_count;
     const struct site *sites;
     uint32_t site_count;
+    bool short_branches;    /* long branches become short ones where that will do */
     int64_t predicted_code; /* code bytes saved, padding counted: filled by plan_price() */
     int64_t predicted_eh;   /* .eh_frame bytes saved */
     int64_t predicted_hdr;  /* .eh_frame_hdr bytes saved */
@@ -83,6 +84,7 @@ struct plan_options {
 enum technique {
     TECHNIQUE_STAY = 1u << 0, /* tails that stay in place */
     TECHNIQUE_JOIN = 1u << 1, /* helpers that are the end of others */
+    TECHNIQUE_SHORT = 1u << 2, /* short branches where long ones have become needless */
 };
 
 /* --- cut.c --- */

@@ -113,6 +113,10 @@ struct target {
      * has none (jrcxz, loop) or is in it already. */
     bool (*widen)(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 
+    /* The shortest form of a long branch (x86-64 rel32 -> rel8), field zero; false when it
+     * has none, or is in it already. NULL: all branches have one length. */
+    bool (*narrow)(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
+
     /* A PC-relative instruction whose target was resolved by the assembler, as it looks
      * with a relocation to "symbol + 0" instead; false when no relocation can say it
      * from another section (conditional branches). */

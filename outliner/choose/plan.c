@@ -327,7 +327,8 @@ static void part_hashes(struct arena *stage, struct entry *entries, uint32_t cou
 }
 
 static void put_plan(struct arena *arena, const struct candidates *candidates,
-                     const struct entry *entries, uint32_t count, struct plan *out)
+                     const struct entry *entries, uint32_t count, bool short_branches,
+                     struct plan *out)
 {
     uint32_t site_count = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -348,6 +349,7 @@ static void put_plan(struct arena *arena, const struct candidates *candidates,
         .helper_count = count,
         .sites = sites,
         .site_count = site_count,
+        .short_branches = short_branches,
     };
 }
 
@@ -369,6 +371,7 @@ void plan_make(struct arena *arena, const struct program *program,
     qsort(entries, chosen.count, sizeof *entries, compare_entries);
     part_hashes(stage, entries, chosen.count);
     entries_join(stage, &facts, &candidates, entries, chosen.count);
-    put_plan(arena, &candidates, entries, chosen.count, out);
+    put_plan(arena, &candidates, entries, chosen.count,
+             (options->without & TECHNIQUE_SHORT) == 0, out);
     arena_free(stage);
 }

@@ -6,7 +6,8 @@
  *
  * Code only shrinks at sites, but padding may grow by a few bytes, so a short branch to
  * another function may no longer reach. It is then widened, which is one more edit, and
- * the section is laid out again: edits are only added, so this comes to an end.
+ * the section is laid out again: edits are only added, so this comes to an end. The
+ * other way round, a long branch inside of a function may have become needlessly long.
  */
 #include "outliner/rewrite/rewrite.h"
 
@@ -187,7 +188,74 @@ static void merge_edits(struct placer *placer, const struct edits *added)
     placer->edit_count = count;
 }
 
-static bool layout_section(struct placer *placer, struct layout *layout,
+/* The branch stays in its function. */
+static bool is_inside(const struct function *function, const struct insn *insn)
+{
+    return (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
+           (insn->traits & INSN_PC_RELATIVE) && insn->target != NO_INDEX &&
+           insn->target >= function->start && insn->target < function->end;
+}
+
+/* Adds an edit for each long branch of a function that a short one can do for. */
+static void narrow_function(const struct placer *placer, const struct layout *layout,
+                            const struct function *function, struct edits *added)
+{
+    const struct program *program = placer->program;
+    const uint8_t *bytes = program_section(program, placer->code)->data.at;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t number = function->first_insn + i;
+        const struct insn *insn = &program->insns[number];
+        struct edit edit = {.insn = number,
+                            .insn_count = 1,
+                            .start = insn->offset,
+                            .end = insn->offset + insn->length,
+                            .site = NO_INDEX,
+                            .helper = NO_INDEX};
+        if (!is_inside(function, insn) || !insn_is_resolved(program, number) ||
+            offsets_piece(&layout->offsets, insn->offset)->kind == PIECE_REPLACED ||
+            !program->target->narrow(bytes + insn->offset, insn->length, &edit.code))
+            continue;
+        int64_t from = offsets_start(&layout->offsets, insn->offset);
+        int64_t distance = offsets_start(&layout->offsets, insn->target) - from;
+        uint8_t out[CODE_BYTES];
+        if (distance > 0) /* what is behind it comes nearer */
+            distance -= insn->length - edit.code.length;
+        if (program->target->retarget(edit.code.bytes, edit.code.length, distance, out))
+            array_push(placer->arena, added, edit);
+    }
+}
+
+/* No branch in it may have to be widened later: then nothing in it ever moves apart,
+ * and what is near stays near. Only short branches to other functions may have to be.
+ */
+static bool only_shrinks(const struct program *program, const struct function *function)
+{
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t number = function->first_insn + i;
+        const struct insn *insn = &program->insns[number];
+        struct code_bytes longer;
+        if ((insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
+            !is_inside(function, insn) && insn_is_resolved(program, number) &&
+            program->target->widen(program_bytes(program, number), insn->length,
+                                   &longer))
+            return false;
+    }
+    return function->refusal == REFUSAL_NONE;
+}
+
+static void narrow_section(const struct placer *placer, const struct layout *layout,
+                           struct edits *added)
+{
+    const struct code *code = &placer->program->code[placer->code];
+    for (uint32_t f = 0; f < code->function_count; f++) {
+        const struct function *function =
+            &placer->program->functions[code->first_function + f];
+        if (only_shrinks(placer->program, function))
+            narrow_function(placer, layout, function, added);
+    }
+}
+
+static bool layout_section(struct placer *placer, bool narrow, struct layout *layout,
                            struct error *err)
 {
     for (;;) {
@@ -195,6 +263,8 @@ static bool layout_section(struct placer *placer, struct layout *layout,
         layout->offsets = place_section(placer);
         if (!widen_section(placer, layout, &added, err))
             return false;
+        if (narrow && placer->program->target->narrow && added.count == 0)
+            narrow_section(placer, layout, &added);
         layout->edits = (struct edit_list){placer->edits, placer->edit_count};
         if (added.count == 0)
             return true;
@@ -203,7 +273,7 @@ static bool layout_section(struct placer *placer, struct layout *layout,
 }
 
 bool layouts_make(struct arena *arena, const struct program *program,
-                  const struct edit_list *edits, const struct layout **out,
+                  const struct edit_list *edits, bool narrow, const struct layout **out,
                   struct error *err)
 {
     struct layout *layouts = arena_new_array(arena, struct layout, program->code_count);
@@ -225,7 +295,7 @@ bool layouts_make(struct arena *arena, const struct program *program,
                                 .code = c,
                                 .edits = edits->items + first,
                                 .edit_count = at - first};
-        if (!layout_section(&placer, &layouts[c], err))
+        if (!layout_section(&placer, narrow, &layouts[c], err))
             return false;
     }
     assert(at == edits->count && "an edit outside of every function");

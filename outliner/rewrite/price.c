@@ -74,7 +74,8 @@ bool placement_make(struct arena *arena, const struct program *program,
                     struct placement *out, struct error *err)
 {
     struct edit_list edits = edits_of_plan(arena, program, plan, extra);
-    return layouts_make(arena, program, &edits, &out->layouts, err) &&
+    bool narrow = plan->short_branches && !extra; /* these make code longer */
+    return layouts_make(arena, program, &edits, narrow, &out->layouts, err) &&
            helpers_make(arena, program, plan, &out->places, err);
 }
 

@@ -82,9 +82,10 @@ struct layout {
     struct offsets offsets;
 };
 
-/* One layout for each code section of the program. Fails when a branch cannot reach. */
+/* One layout for each code section of the program; `narrow`: with short branches where
+ * long ones have become needless. Fails when a branch cannot reach. */
 MO_MUST_CHECK bool layouts_make(struct arena *arena, const struct program *program,
-                                const struct edit_list *edits,
+                                const struct edit_list *edits, bool narrow,
                                 const struct layout **out, struct error *err);
 
 /* The instruction has a PC-relative field that no relocation fills. */

@@ -123,6 +123,22 @@ bool x86_64_widen(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
     return parse_whole(bytes, length, &parsed) && widen(bytes, &parsed.insn, out);
 }
 
+/* Without prefixes only: a branch hint or `bnd` is there for a reason. */
+bool x86_64_narrow(const uint8_t *bytes, uint8_t length, struct code_bytes *out)
+{
+    struct field field = field_of_branch(bytes, length);
+    if (field.size != 4 || bytes[0] == OPCODE_CALL)
+        return false;
+    *out = (struct code_bytes){0};
+    append(out,
+           bytes[0] == OPCODE_JUMP ? (uint32_t)OPCODE_JUMP_SHORT
+                                   : (uint32_t)(OPCODE_JCC_SHORT | (bytes[1] & 0x0f)),
+           1);
+    out->reloc_offset = out->length;
+    append(out, 0, 1);
+    return true;
+}
+
 static void clear_field(const uint8_t *bytes, uint8_t length, struct field field,
                         struct code_bytes *out)
 {

@@ -109,6 +109,7 @@ const struct target target_x86_64 = {
     .canonical = x86_64_canonical,
     .retarget = x86_64_retarget,
     .widen = x86_64_widen,
+    .narrow = x86_64_narrow,
     .relocatable = x86_64_relocatable,
     .shift_sp = x86_64_shift_sp,
     .call_to_jump = x86_64_call_to_jump,

@@ -89,6 +89,7 @@ bool x86_64_print(const uint8_t *bytes, uint8_t length, uint32_t offset, char *o
 bool x86_64_canonical(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 bool x86_64_retarget(const uint8_t *bytes, uint8_t length, int64_t displacement,
                      uint8_t *out);
+bool x86_64_narrow(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 bool x86_64_widen(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 bool x86_64_relocatable(const uint8_t *bytes, uint8_t length, struct code_bytes *out);
 bool x86_64_shift_sp(const uint8_t *bytes, uint8_t length, int32_t delta,
