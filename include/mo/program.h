@@ -50,6 +50,7 @@ struct function {
      * surely overwrites. Nothing is known of other functions. */
     bool is_summarised;
     struct regset reads, overwrites;
+    uint64_t clobbers; /* registers that may have other values when it is left */
     enum refusal refusal; /* not NONE: sealed */
     uint64_t why_offset;  /* section offset that the refusal speaks of */
 };

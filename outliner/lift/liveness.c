@@ -273,16 +273,42 @@ void insn_effects(const struct program *program, uint32_t number, struct regset 
     effects(program, number, 0, uses, kills);
 }
 
-uint64_t insn_may_write(const struct program *program, uint32_t number)
+/* Registers that may have other values behind the callee of a call or jump: by the ABI,
+ * or what is known of a helper. */
+static uint64_t callee_may_write(const struct program *program, uint32_t number)
 {
     const struct insn *insn = &program->insns[number];
     uint32_t function;
+    if (insn->flow == FLOW_CALL_INDIRECT || insn->flow == FLOW_JUMP_INDIRECT ||
+        callee_of(program, number, &function) != CALLEE_PRIVATE)
+        return program->target->call_kills.regs;
+    uint32_t there = insn_destination(program, number);
+    if (there == NO_INDEX)
+        return UINT64_MAX;
+    const struct function *helper =
+        &program->functions[program_function_of_insn(program, there)];
+    return helper->is_summarised ? helper->clobbers : UINT64_MAX;
+}
+
+uint64_t insn_may_write(const struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
     if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT)
         return insn->defs;
-    if (insn->flow == FLOW_CALL &&
-        callee_of(program, number, &function) == CALLEE_PRIVATE)
-        return UINT64_MAX;
-    return insn->defs | program->target->call_kills.regs;
+    return insn->defs | callee_may_write(program, number);
+}
+
+/* Of a helper without branches. */
+static uint64_t helper_clobbers(const struct program *program,
+                                const struct function *function)
+{
+    uint32_t last = function->first_insn + function->insn_count - 1;
+    uint64_t clobbers = 0;
+    for (uint32_t i = function->first_insn; i <= last; i++)
+        clobbers |= insn_may_write(program, i);
+    if (program->insns[last].flow != FLOW_RETURN)
+        clobbers |= callee_may_write(program, last);
+    return clobbers;
 }
 
 /* A jump out of the function is a tail call when it goes to a function's entry. What
@@ -340,10 +366,11 @@ static bool live_into_tail(const struct program *program, uint32_t last,
     return true;
 }
 
-/* What may be live behind a helper of ours. Whatever the code around its sites needs; but
- * on the way to a helper a veneer may clobber its registers, so that nobody waits for
- * what they held before, and behind it only for what the helper itself has put there.
- * (A jump from one helper to another is a site like any other: there they are dead.) */
+/* What may be live behind a helper of ours. Whatever the code around its sites needs;
+ * but on the way to a helper a veneer may clobber its registers, so that nobody waits
+ * for what they held before, and behind it only for what the helper itself has put
+ * there. (A jump from one helper to another is a site like any other: there they are
+ * dead.) */
 static struct regset live_behind_helper(const struct program *program, uint32_t number)
 {
     const struct function *function = &program->functions[number];
@@ -352,8 +379,7 @@ static struct regset live_behind_helper(const struct program *program, uint32_t 
         uint32_t insn = function->first_insn + i, callee;
         uint8_t flow = program->insns[insn].flow;
         written |= program->insns[insn].defs;
-        if (flow == FLOW_CALL &&
-            callee_of(program, insn, &callee) == CALLEE_PRIVATE)
+        if (flow == FLOW_CALL && callee_of(program, insn, &callee) == CALLEE_PRIVATE)
             written = UINT64_MAX;
     }
     struct regset live = REGSET_ALL;
@@ -486,6 +512,7 @@ static void summarise_helpers(struct program *program)
                 continue;
             struct summary sum =
                 summarise(program, function->first_insn, function->insn_count, 0);
+            function->clobbers = helper_clobbers(program, function);
             function->is_summarised = true;
             function->reads = sum.uses;
             function->overwrites = sum.kills;
