@@ -82,7 +82,13 @@ static struct plan make_plan(struct arena *arena)
     sites[2].form = FORM_SAVE_STACK;
     sites[3].form = FORM_PLAIN;
     sites[4].form = FORM_THUNK;
-    return (struct plan){helpers, 3, sites, 5, 30, 24, 6, NULL};
+    return (struct plan){.helpers = helpers,
+                         .helper_count = 3,
+                         .sites = sites,
+                         .site_count = 5,
+                         .predicted_code = 30,
+                         .predicted_eh = 24,
+                         .predicted_hdr = 6};
 }
 
 static struct report make_report(struct arena *arena)

@@ -305,7 +305,8 @@ static void try_form(struct bench *bench, const struct form_case *wanted, uint32
     helper.entry_row = helper.tail ? program_row(bench->program, sites[0].insn)
                                    : row_at_entry(bench->program->rows,
                                                   bench->program->target->machine);
-    struct plan plan = {&helper, 1, sites, 3, 0, 0, 0, NULL};
+    struct plan plan = {
+        .helpers = &helper, .helper_count = 1, .sites = sites, .site_count = 3};
     struct rewrite_options options = {host, "set"};
     struct error err = {0};
     struct objects after;
