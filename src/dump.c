@@ -23,6 +23,7 @@ struct plan_options plan_options_of(const struct options *options)
     return (struct plan_options){.minimum_saving = options->min_saving,
                                  .no_veneers = options->no_veneers,
                                  .apart = options->output_is_directory,
+                                 .effort = options->effort,
                                  .without = options->without};
 }
 

@@ -76,6 +76,8 @@ const struct option options_table[] = {
      "promise that the linker will need no range-extension veneers, so that the "
      "registers "
      "which those clobber survive calls to helpers"                                                             },
+    {"--effort",         NULL, KIND_COUNT,  "N",         FIELD(effort),         GROUP_CHOICE,
+     "1: choose helpers fast; 2: look for a better choice, for half as much time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
      "an experiment: do without stay-in-place, joins or short-branches; may be repeated"                                                 },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
@@ -319,7 +321,7 @@ static bool check_outline_options(const struct parser *parser, struct error *err
                                       OPTION_BISECT_LIMIT, OPTION_PRINT};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION, OPTION_KEEP_FILE,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
-                                        OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
+                                        OPTION_EFFORT, OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
     /* Shaking reads, rewrites and verifies as outlining does, but chooses nothing. */
     size_t count = out->shake ? 2 : sizeof always / sizeof *always;
@@ -364,6 +366,8 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL, "no input files (--help shows three examples)");
     if (!check_outline_options(parser, err) || !options_check_gate(out, err))
         return false;
+    if (out->effort < 1 || out->effort > 2)
+        return fail(err, NULL, "--effort wants 1 or 2");
     if (out->dump != DUMP_NONE && out->explain)
         return fail(err, NULL, "--dump and --explain: one at a time");
     if (looks && out->report > REPORT_TEXT && !out->report_path)
@@ -433,7 +437,7 @@ static bool names_directory(const char *path)
 bool options_parse(struct arena *session, int argc, char *const *argv,
                    struct options *out, struct error *err)
 {
-    *out = (struct options){.min_saving = 1};
+    *out = (struct options){.min_saving = 1, .effort = 1};
     struct parser parser = {.session = session, .out = out};
     int own = 1;
     while (own < argc && strcmp(argv[own], "--") != 0)

@@ -50,6 +50,7 @@ struct options {
     struct text_list keep_files;    /* globs of inputs and members */
     int64_t min_saving;             /* loaded bytes, per helper */
     bool no_veneers;
+    uint32_t effort;  /* 1 or 2 */
     uint32_t without; /* enum technique of mo/plan.h, bits */
     bool drop_alignment;
     bool no_verify;

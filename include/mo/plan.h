@@ -76,6 +76,7 @@ struct plan_options {
     int64_t minimum_saving; /* per helper, loaded bytes; at least 1 */
     bool no_veneers;        /* the user promises that no veneer will be needed */
     bool apart;             /* the output is several objects */
+    uint32_t effort;        /* of the choice: 1 greedy, 2 with a view of the whole */
     uint32_t without;       /* TECHNIQUE_… that are not wanted */
 };
 

@@ -15,7 +15,9 @@
  *   cost.c        what that is worth
  *   candidates.c  repeats -> payloads with sites, priced
  *   search.c      the same for all repeats, in parts
- *   plan.c        the best of them, disjoint
+ *   greedy.c      the best of them, disjoint
+ *   relax.c       the same, with a view of the whole
+ *   plan.c        all of it
  *   join.c        helpers that are the end of others
  */
 #ifndef MO_OUTLINER_CHOOSE_H
@@ -215,6 +217,7 @@ struct candidate {
     struct site *sites; /* sorted by instruction */
     uint32_t site_count;
     uint32_t stays_at; /* instruction of the one that stays in place, or NO_INDEX */
+    bool chosen;       /* then its sites are those that it has been given */
     int64_t saving;   /* bytes, all sites taken */
     uint64_t covered; /* bytes of code that the sites replace */
     int64_t merit;    /* in the choice: the best one first; see cost.c */
@@ -236,6 +239,21 @@ void candidates_look(struct arena *arena, const struct facts *facts,
 
 /* Fills saving, covered and merit from the sites that are left. */
 void candidate_price(const struct facts *facts, struct candidate *candidate);
+
+/* --- greedy.c --- */
+
+/* Disjoint candidates, marked as chosen in a copy. `suggested`: by candidate a byte for
+ * each of its sites that it should have, or NULL; NULL: nobody suggests anything. */
+struct candidates choose(struct arena *stage, const struct facts *facts,
+                         const struct candidates *candidates,
+                         uint8_t *const *suggested);
+int64_t chosen_saving(const struct candidates *candidates);
+
+/* --- relax.c --- */
+
+/* The best choice that it can find with the effort that is wanted. */
+struct candidates relax(struct arena *stage, const struct facts *facts,
+                        const struct candidates *candidates);
 
 /* --- join.c --- */
 

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The choice: a set of candidates whose sites are disjoint, saving as much as possible.
- * Finding the best set is hard (it contains set packing); taking again and again the
- * candidate that saves most *per byte that it covers* comes within 3 % of the optimum
- * on real programs, where "saves most" loses 12 to 20 %: big candidates eat up the
- * sites of many small good ones.
- *
- * Taking one spoils others: some of their sites are gone. Instead of looking for them,
- * a candidate is priced again when its turn comes. If it is no longer the best, it goes
- * back into the heap at its new price. Prices fall (but for a site that was hardly
- * worth it), so nothing better is overlooked.
+ * From what has been chosen to the plan: helpers in the order in which they will lie,
+ * each with a name made of what it is.
  */
 #include "outliner/choose/choose.h"
 
@@ -24,175 +16,6 @@ const char *form_name(enum form form)
                                                   "save-stack", "thunk", "tail"};
     return form < FORM_COUNT ? names[form] : "unknown";
 }
-
-/* --- heap --- */
-
-struct heap {
-    const struct candidate *candidates;
-    uint32_t *items; /* indices; the best one first */
-    uint32_t count;
-};
-
-/* a is better than b; of equals, the longer, then the earlier one. */
-static bool is_better(const struct heap *heap, uint32_t a, uint32_t b)
-{
-    const struct candidate *left = &heap->candidates[a], *right = &heap->candidates[b];
-    if (left->merit != right->merit) {
-        return left->merit > right->merit;
-    }
-    if (left->payload.length != right->payload.length) {
-        return left->payload.length > right->payload.length;
-    }
-    return a < b;
-}
-
-static void heap_sink(struct heap *heap, uint32_t at)
-{
-    uint32_t moving = heap->items[at];
-    for (;;) {
-        uint32_t child = at * 2 + 1;
-        if (child >= heap->count) {
-            break;
-        }
-        if (child + 1 < heap->count &&
-            is_better(heap, heap->items[child + 1], heap->items[child])) {
-            child++;
-        }
-        if (!is_better(heap, heap->items[child], moving)) {
-            break;
-        }
-        heap->items[at] = heap->items[child];
-        at = child;
-    }
-    heap->items[at] = moving;
-}
-
-static struct heap heap_new(struct arena *arena, const struct candidates *candidates)
-{
-    struct heap heap = {
-        .candidates = candidates->items,
-        .items = arena_new_array(arena, uint32_t, candidates->count),
-        .count = candidates->count,
-    };
-    for (uint32_t i = 0; i < heap.count; i++) {
-        heap.items[i] = i;
-    }
-    for (uint32_t i = heap.count / 2; i-- > 0;) {
-        heap_sink(&heap, i);
-    }
-    return heap;
-}
-
-static void heap_pop(struct heap *heap)
-{
-    heap->items[0] = heap->items[--heap->count];
-    if (heap->count > 0) {
-        heap_sink(heap, 0);
-    }
-}
-
-/* --- choosing --- */
-
-/* A bit for each instruction. */
-struct taken {
-    uint8_t *edited; /* it is part of a site */
-    uint8_t *stays;  /* it stays where it is, for others to jump to */
-};
-
-static bool has_bit(const uint8_t *bits, uint32_t insn, uint32_t length)
-{
-    for (uint32_t i = insn; i < insn + length; i++) {
-        if (bit_get(bits, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void set_bits(uint8_t *bits, uint32_t insn, uint32_t length)
-{
-    for (uint32_t i = insn; i < insn + length; i++) {
-        bit_set(bits, i);
-    }
-}
-
-/* False when nothing had to be dropped. */
-static bool drop_taken(const struct taken *taken, struct candidate *candidate)
-{
-    uint32_t kept = 0, length = candidate->payload.length;
-    bool changed = false;
-    for (uint32_t i = 0; i < candidate->site_count; i++) {
-        struct site site = candidate->sites[i];
-        bool stays = site.stay != STAY_ONLY && has_bit(taken->stays, site.insn, length);
-        changed |= stays;
-        if (has_bit(taken->edited, site.insn, length) ||
-            (stays && site.stay == STAY_NEVER)) {
-            continue;
-        }
-        site.stay = stays ? STAY_ONLY : site.stay;
-        candidate->sites[kept++] = site;
-    }
-    changed |= kept < candidate->site_count;
-    candidate->site_count = kept;
-    return changed;
-}
-
-/* Only those are left that become sites. */
-static void drop_staying(struct candidate *candidate)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < candidate->site_count; i++) {
-        const struct site *site = &candidate->sites[i];
-        if (site->stay != STAY_ONLY && site->insn != candidate->stays_at) {
-            candidate->sites[kept++] = *site;
-        }
-    }
-    candidate->site_count = kept;
-}
-
-static void take(const struct taken *taken, struct candidate *candidate)
-{
-    uint32_t length = candidate->payload.length;
-    drop_staying(candidate);
-    for (uint32_t i = 0; i < candidate->site_count; i++) {
-        set_bits(taken->edited, candidate->sites[i].insn, length);
-    }
-    if (candidate->stays_at != NO_INDEX) {
-        set_bits(taken->stays, candidate->stays_at, length);
-    }
-}
-
-struct chosen {
-    uint32_t *items; /* indices of candidates */
-    uint32_t count, capacity;
-};
-
-static void choose(struct arena *stage, const struct facts *facts,
-                   struct candidates *candidates, struct chosen *out)
-{
-    size_t bytes = facts->program->insn_count / 8 + 1;
-    struct taken taken = {arena_alloc(stage, bytes), arena_alloc(stage, bytes)};
-    struct heap heap = heap_new(stage, candidates);
-    while (heap.count > 0) {
-        uint32_t best = heap.items[0];
-        struct candidate *candidate = &candidates->items[best];
-        if (!drop_taken(&taken, candidate)) {
-            take(&taken, candidate);
-            array_push(stage, out, best);
-            heap_pop(&heap);
-            continue;
-        }
-        candidate_price(facts, candidate);
-        if (candidate->saving > 0 &&
-            candidate->saving >= facts->options->minimum_saving) {
-            heap_sink(&heap, 0);
-        } else {
-            heap_pop(&heap);
-        }
-    }
-}
-
-/* --- the plan --- */
 
 static void put_row(struct buffer *key, const struct row *row)
 {
@@ -360,18 +183,20 @@ void plan_make(struct arena *arena, const struct program *program,
     struct arena *stage = arena_new();
     struct facts facts;
     struct candidates candidates = {0};
-    struct chosen chosen = {0};
+    uint32_t count = 0;
     facts_make(stage, program, tokens, options, &facts);
     candidates_make(stage, &facts, &candidates);
-    choose(stage, &facts, &candidates, &chosen);
-    struct entry *entries = arena_new_array(stage, struct entry, chosen.count);
-    for (uint32_t i = 0; i < chosen.count; i++) {
-        entries[i] = entry_of(stage, &facts, &candidates, chosen.items[i]);
+    candidates = relax(stage, &facts, &candidates);
+    struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
+    for (uint32_t i = 0; i < candidates.count; i++) {
+        if (candidates.items[i].chosen) {
+            entries[count++] = entry_of(stage, &facts, &candidates, i);
+        }
     }
-    qsort(entries, chosen.count, sizeof *entries, compare_entries);
-    part_hashes(stage, entries, chosen.count);
-    entries_join(stage, &facts, &candidates, entries, chosen.count);
-    put_plan(arena, &candidates, entries, chosen.count,
+    qsort(entries, count, sizeof *entries, compare_entries);
+    part_hashes(stage, entries, count);
+    entries_join(stage, &facts, &candidates, entries, count);
+    put_plan(arena, &candidates, entries, count,
              (options->without & TECHNIQUE_SHORT) == 0, out);
     arena_free(stage);
 }
