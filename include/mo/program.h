@@ -98,6 +98,12 @@ struct code_ref {
 
 /* An instruction that the assembler resolved needs no code_ref: insn.target says it all. */
 
+/* A place in data that some relocation refers to. */
+struct data_place {
+    uint32_t object, section; /* section index */
+    uint32_t offset;          /* section offset */
+};
+
 struct program {
     uint32_t workers; /* as in mo/parallel.h: for what is done function by function */
     const struct objects *objects;
@@ -118,6 +124,8 @@ struct program {
     uint32_t insn_count;
     struct jump_table *tables; /* sorted by insn; one table may serve two jumps */
     uint32_t table_count;
+    struct data_place *places; /* sorted; of sections that have relocations */
+    uint32_t place_count;
     struct code_ref *refs; /* sorted by (object, section, reloc) */
     uint32_t ref_count;
     /* bytes of code by refusal of its section or function; [REFUSAL_NONE] is open code */
@@ -155,6 +163,13 @@ struct lift_options {
 MO_MUST_CHECK bool program_lift(struct arena *arena, const struct objects *objects,
                                 struct row_table *rows, const struct lift_options *options,
                                 struct program **out, struct error *err);
+
+/* --- places.c --- */
+
+/* The next place behind the offset that something refers to, in a data section that has
+ * relocations; NO_INDEX: none. */
+uint32_t program_next_place(const struct program *program, uint32_t object,
+                            uint32_t section, uint32_t offset);
 
 /* --- query.c --- */
 

@@ -118,6 +118,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     lift_positions(&lift);
     if (program->frames)
         lift_landings(&lift);
+    lift_places(&lift);
     lift_switches(&lift);
     lift_gotos(&lift);
     if (options->only_tables)

@@ -19,6 +19,7 @@ struct lift {
     array_of(struct block) blocks;
     array_of(struct jump_table) tables;
     array_of(struct code_ref) refs;
+    array_of(struct data_place) places;
     /* For each instruction of `program` that takes the address of an inner label: the
      * label (section offset) is insn.target; whether a table explains it is found
      * later. */
@@ -46,6 +47,7 @@ void lift_functions(struct lift *lift); /* functions.c: cut, decode */
 void lift_operands(struct lift *lift);  /* operands.c: relocations of instructions */
 void lift_positions(struct lift *lift); /* positions.c: every reference into code */
 void lift_landings(struct lift *lift);  /* landings.c: call-site tables */
+void lift_places(struct lift *lift);    /* places.c: where tables end at the latest */
 void lift_switches(struct lift *lift);  /* switches.c: jump tables; labels left over */
 void lift_gotos(struct lift *lift);     /* gotos.c: computed goto */
 void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */

@@ -299,29 +299,3 @@ struct bound reach_bound(struct reach *reach, uint32_t insn, uint8_t reg)
     }
     return bound;
 }
-
-uint8_t reach_bias(const struct program *program, uint32_t code,
-                   const struct reloc *reloc)
-{
-    const struct reloc_kind *kind = x86_64_reloc_kind(reloc->type);
-    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL ||
-                             kind->kind == RELOC_GOT);
-    uint32_t function =
-        relative ? program_function_at(program, code, (uint32_t)reloc->offset)
-                 : NO_INDEX;
-    if (function == NO_INDEX)
-        return 0;
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (low < high) { /* the instruction around the field */
-        uint32_t middle = low + (high - low) / 2;
-        if (program->insns[middle].offset + program->insns[middle].length <=
-            reloc->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < in->first_insn + in->insn_count
-               ? x86_64_reloc_bias(&program->insns[low], reloc->offset)
-               : 0;
-}

@@ -61,8 +61,4 @@ struct bound {
 };
 struct bound reach_bound(struct reach *reach, uint32_t insn, uint8_t reg);
 
-/* x86_64_reloc_bias() of a relocation in a code section. */
-uint8_t reach_bias(const struct program *program, uint32_t code,
-                   const struct reloc *reloc);
-
 #endif

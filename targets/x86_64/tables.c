@@ -266,29 +266,6 @@ static bool match_jump(struct reach *reach, uint32_t jump, struct shape *out)
 
 /* --- entries --- */
 
-/* The next place behind `at` in its section that a relocation of this object refers to
- * from anywhere, PC-relative fields read with their bias. */
-static uint32_t next_referenced(const struct reach *reach, struct address at)
-{
-    uint32_t next = NO_INDEX;
-    for (uint32_t s = 0; s < reach->object->section_count; s++) {
-        const struct section *section = &reach->object->sections[s];
-        uint32_t code = program_code_of(reach->program, reach->code->object, s);
-        for (uint32_t i = 0; i < section->reloc_count; i++) {
-            const struct reloc *reloc = &section->relocs[i];
-            const struct symbol *symbol = &reach->object->symbols[reloc->symbol];
-            if (symbol->section != at.section)
-                continue;
-            int64_t offset = (int64_t)symbol->value + reloc->addend;
-            if (code != NO_INDEX)
-                offset += reach_bias(reach->program, code, reloc);
-            if (offset > at.offset && offset < next)
-                next = (uint32_t)offset;
-        }
-    }
-    return next;
-}
-
 /* A switch may lead into this function: the one around it, or a cold part. */
 static bool is_part(const struct reach *reach, uint32_t number)
 {
@@ -342,7 +319,8 @@ static bool read_entries(struct arena *arena, struct reach *reach,
     struct bound bound = {0};
     if (shape->index != NO_REG)
         bound = reach_bound(reach, shape->load, shape->index);
-    uint32_t end = next_referenced(reach, shape->table);
+    uint32_t end = program_next_place(reach->program, reach->code->object,
+                                      shape->table.section, shape->table.offset);
     uint32_t limit = bound.count ? bound.count : UINT32_MAX;
     uint32_t first = section_reloc_at(section, shape->table.offset);
     uint32_t count = count_run(section, shape, first, limit, end);
