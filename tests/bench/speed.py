@@ -6,16 +6,20 @@ usage: speed.py --mo-link PATH --suffixtree-bench PATH --corpora DIR [--work DIR
                 [--target NAME]... [tree|tool|llvm]...
 
 tree  the suffix tree on made-up strings of growing size, and on the tokens of archives
-tool  `mo-link --outline --reruns=2` and one round of it, verified, on more and more
-      archives merged into one object, next to `ld.lld -r` on the same files
+tool  `mo-link --outline --reruns=2` on one processor and on all, and one round of it,
+      verified, on more and more archives merged into one object, next to `ld.lld -r` on the
+      same files; at the end how the time grows with the code
 llvm  the MachineOutliner pass of llc (two re-runs) on the linked bitcode of whole programs,
       next to mo-link on the object that llc makes without it (wants the corpora's sources)
 
-Seconds are those of the processor (user and system): others may be using it. MB are
-1000000 bytes of code, as input. The best of --repeat runs counts.
+Seconds are those of processors (user and system, of all threads): others may be using
+them. Where more than one works on it, seconds by the clock say more: the column "clock" is
+worth something on a machine that does nothing else. MB are 1000000 bytes of code, as input.
+The best of --repeat runs counts. MB/s is that of the seconds to its left.
 """
 import argparse
 import array
+import math
 import os
 import re
 import shutil
@@ -33,30 +37,35 @@ NAMES = {"x86_64": ["lua5.4", "sqlite3", "m-2.36", "c", "stdc++", "crypto"],
 
 # A process counts the memory of the one that it was forked from, until it has more of its
 # own; so a small one starts the command.
-STARTER = """import os, sys
+STARTER = """import os, sys, time
+start = time.monotonic()
 child = os.fork()
 if child == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
 _, status, usage = os.wait4(child, 0)
-print("USAGE", usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+print("USAGE", usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024,
+      time.monotonic() - start)
 sys.exit(os.waitstatus_to_exitcode(status) & 127)
 """
 
 
 class Run:
-    """One finished command: seconds of processor time, peak memory in MB."""
+    """One finished command: seconds of processor time, peak memory in MB, seconds by the
+    clock."""
 
     def __init__(self, command):
         done = subprocess.run([sys.executable, "-S", "-E", "-c", STARTER] + command,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.ok = done.returncode == 0
         self.text, _, usage = done.stdout.rpartition("USAGE ")
-        self.seconds, self.memory = map(float, usage.split())
+        self.seconds, self.memory, self.clock = map(float, usage.split())
 
 
 def best(command, repeat):
     runs = [Run(command) for _ in range(repeat)]
-    return min(runs, key=lambda run: run.seconds)
+    found = min(runs, key=lambda run: run.seconds)
+    found.clock = min(run.clock for run in runs)
+    return found
 
 
 def archives(args, target):
@@ -107,26 +116,43 @@ def cell(run, code):
     return "%8.2f %8.2f %8.0f" % (run.seconds, code / run.seconds, run.memory)
 
 
+def growth(sizes, seconds):
+    """The exponent of the power that fits best: 1 is linear."""
+    points = [(math.log(x), math.log(y)) for x, y in zip(sizes, seconds)]
+    mean_x, mean_y = (sum(axis) / len(points) for axis in zip(*points))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 1.0
+
+
+def clock_cell(run, code):
+    return "%8.2f %8.2f" % (run.clock, code / run.clock) if run.ok else "%17s" % ""
+
+
 def tool(args):
     titles = " | ".join("%-26s" % title for title in (
-        "mo-link, two re-runs", "mo-link, one round", "mo-link, merge only", "ld.lld -r"))
+        "two re-runs, -j1", "one round, -j1", "merge only", "ld.lld -r"))
     for target in args.target:
-        print("%-8s %8s | %s | lld/mo" % (target, "MB code", titles))
-        print("%-8s %8s | %s |" % ("", "", " | ".join(
-            ["%8s %8s %8s" % ("s", "MB/s", "peak MB")] * 4)))
-        files, failures = [], []
+        print("%-8s %8s | %s | lld/mo | two re-runs, all -j" % (target, "MB code", titles))
+        print("%-8s %8s | %s |        | %8s %8s" % ("", "", " | ".join(
+            ["%8s %8s %8s" % ("s", "MB/s", "peak MB")] * 4), "clock", "MB/s"))
+        files, failures, sizes, seconds = [], [], [], []
         for name, archive in archives(args, target):
             files.append(archive)
             code = elfsize.measure(files)["code"] / 1e6
             out = os.path.join(WORK, "out.o")
             merge = [args.mo_link, "--whole-archive"] + files + ["-o", out]
             runs = [best(command, args.repeat) for command in (
-                merge + ["--outline", "--reruns=2"], merge + ["--outline"], merge,
-                [args.lld, "-r", "--whole-archive"] + files + ["-o", out])]
+                merge + ["--outline", "--reruns=2", "-j1"], merge + ["--outline", "-j1"],
+                merge, [args.lld, "-r", "--whole-archive"] + files + ["-o", out],
+                merge + ["--outline", "--reruns=2"])]
             failures += [run.text for run in runs if not run.ok]
-            print("%-8s %8.2f | %s | %.2f" % (
-                "+" + name, code, " | ".join(cell(run, code) for run in runs),
-                runs[3].seconds / runs[0].seconds), flush=True)
+            print("%-8s %8.2f | %s | %6.2f | %s" % (
+                "+" + name, code, " | ".join(cell(run, code) for run in runs[:4]),
+                runs[3].seconds / runs[0].seconds, clock_cell(runs[4], code)), flush=True)
+            sizes.append(code)
+            seconds.append(runs[0].seconds)
+        print("seconds (two re-runs, -j1) grow as MB of code to the power of %.2f" %
+              growth(sizes, seconds))
         for text in sorted(set(failures)):
             print("failed: " + text.strip())
         print()

@@ -10,11 +10,10 @@ import shutil
 import subprocess
 import sys
 
-ARCHIVES = ["amd64/usr/lib/x86_64-linux-gnu/libc.a",
-            "amd64/usr/lib/x86_64-linux-gnu/libcrypto.a",
+ARCHIVES = ["amd64/usr/lib/x86_64-linux-gnu/libcrypto.a",
             "arm64/usr/lib/aarch64-linux-gnu/libssl.a",
             "arm64/usr/lib/gcc/aarch64-linux-gnu/12/libstdc++.a"]
-JOBS = [1, 2, 2, 3, 7]
+JOBS = [1, 2, 7]
 
 
 def outputs(args, archive, jobs):
