@@ -43,6 +43,9 @@ struct function {
     uint32_t fde; /* index in frames of its object, or NO_INDEX */
     const struct lsda *lsda; /* its call-site table; NULL: exceptions pass through */
     uint64_t written;     /* registers that it writes anywhere (design: -fipa-ra) */
+    uint64_t keeps;       /* registers live at its entry, though no call by the ABI puts
+                             anything there: it saves them for callers who count on that
+                             (preserve_most and its kin; liveness) */
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;

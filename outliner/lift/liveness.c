@@ -546,10 +546,12 @@ static void solve_part(void *context, uint32_t part, uint32_t worker)
     struct shape *shapes = arena_new_array(stage, struct shape, most);
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        const struct function *function = &program->functions[f];
+        struct function *function = &program->functions[f];
         if (function->refusal != REFUSAL_NONE)
             continue;
         solve(program, function, ins, shapes);
+        if (function->block_count)
+            function->keeps = ins[0].regs & ~program->target->call_uses.regs;
         for (uint32_t b = 0; b < function->block_count; b++)
             mark(program, &program->blocks[function->first_block + b]);
     }
