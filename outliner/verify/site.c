@@ -22,15 +22,14 @@
 
 /* --- entering --- */
 
-/* The last instruction of a thunk: a jump for a call. */
+/* The last instruction of a thunk: a jump for a call, through the same or both direct. */
 static bool is_thunk_end(struct walk *walk, const struct view *before,
                          const struct view *after)
 {
-    bool calls =
-        before->insn.flow == FLOW_CALL || before->insn.flow == FLOW_CALL_INDIRECT;
-    bool jumps =
-        after->insn.flow == FLOW_JUMP || after->insn.flow == FLOW_JUMP_INDIRECT;
-    return calls && jumps && walk_open_call(walk);
+    uint8_t call = before->insn.flow, jump = after->insn.flow;
+    bool fits = (call == FLOW_CALL && jump == FLOW_JUMP) ||
+                (call == FLOW_CALL_INDIRECT && jump == FLOW_JUMP_INDIRECT);
+    return fits && walk_open_call(walk);
 }
 
 /* Another jump that `before` does not have leads to the end of some function, which has
