@@ -155,6 +155,8 @@ static const struct {
     {"48 39 e0",                      INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* cmp %rsp,%rax */
     {"48 8d 64 24 f8",                INSN_SP_ADJUST,                               -8,  FLOW_NEXT         }, /* lea -8(%rsp),%rsp */
     {"48 8d 65 f0",                   INSN_SP_FROM_FRAME,                           -16, FLOW_NEXT         }, /* lea -16(%rbp),%rsp */
+    {"49 8d 62 f8",                   INSN_SP_OPAQUE,                               0,
+     FLOW_NEXT                                                                                             }, /* lea -8(%r10),%rsp: nothing below */
     {"48 89 ec",                      INSN_SP_FROM_FRAME,                           0,   FLOW_NEXT         }, /* mov %rbp,%rsp */
     {"c9",                            INSN_SP_FROM_FRAME,                           8,   FLOW_NEXT         }, /* leave */
     {"c8 10 00 00",                   INSN_SP_OPAQUE | INSN_PINNED,                 0,   FLOW_NEXT         },
