@@ -33,6 +33,20 @@ static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t sect
     out->relocs = relocs;
 }
 
+/* A linker's -r leaves a mark of data ($d) where each of its inputs began. Any place
+ * is as good for it that the section still has. */
+static void keep_marks_inside(struct rewrite *rewrite, uint32_t object,
+                              uint32_t section, const struct section *out)
+{
+    struct symbol_list *symbols = &rewrite->drafts[object].symbols;
+    for (uint32_t i = 1; i < symbols->count; i++) {
+        struct symbol *symbol = &symbols->items[i];
+        if (symbol->section == section && symbol->name[0] == '$' &&
+            symbol->value > out->data.size)
+            symbol->value = out->data.size;
+    }
+}
+
 static bool edit_frames(struct rewrite *rewrite, struct error *err)
 {
     const struct program *program = rewrite->program;
@@ -50,6 +64,7 @@ static bool edit_frames(struct rewrite *rewrite, struct error *err)
             frames_rewrite(rewrite->arena, old, s, program->rows, &program->frames[o],
                            edits.items, out);
             move_addends(rewrite, o, s, out);
+            keep_marks_inside(rewrite, o, s, out);
         }
     }
     return true;

@@ -27,3 +27,26 @@ bool frame_is_terminated(const struct section *section)
     }
     return false;
 }
+
+bool reloc_is_void(const struct reloc *reloc)
+{
+    _Static_assert(R_X86_64_NONE == R_AARCH64_NONE, "one number for both");
+    return reloc->type == R_X86_64_NONE && reloc->symbol == 0;
+}
+
+bool frame_names_code(const struct section *section, uint64_t offset)
+{
+    if (!section->data.at)
+        return false;
+    struct cursor cursor = cursor_of(section->data);
+    while (cursor_left(&cursor) > 0 && cursor.position < offset) {
+        uint64_t start = cursor.position;
+        uint32_t length = cursor_u32(&cursor);
+        struct bytes record = cursor_take(&cursor, length);
+        if (!cursor_ok(&cursor) || length < 4)
+            return false;
+        if (start + 8 == offset)
+            return load_le(record.at, 4) != 0; /* 0: a CIE */
+    }
+    return false;
+}

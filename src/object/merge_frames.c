@@ -2,7 +2,8 @@
  *
  * .eh_frame is one section for all code of an object, also for the code that lies in
  * COMDAT groups. When a group is dropped, the FDEs of its functions must go too: left
- * alone they would describe address 0. A linker does the same.
+ * alone they would describe address 0. A linker does the same. So do those that lld -r
+ * leaves behind, which name no code any more.
  *
  * Only the frame of the section is looked at (LSB, "Exception Frames"): records with a
  * length; a CIE has id 0, an FDE the distance back to its CIE, and right behind it the
@@ -61,16 +62,22 @@ static uint32_t find_record(const struct walk *walk, uint64_t at)
                                                                           : NO_INDEX;
 }
 
-/* Whether the field at `at` refers to a section that has been dropped. */
+/* Refers to a section that has been dropped, or to nothing. */
+static bool is_dead(const struct input *input, const struct reloc *reloc)
+{
+    const struct object *object = input->object;
+    uint32_t target = object->symbols[reloc->symbol].section;
+    return reloc_is_void(reloc) ||
+           (target < object->section_count && input->dropped[target]);
+}
+
+/* Whether the field at `at` has such a relocation. */
 static bool refers_to_dropped(const struct walk *walk, uint32_t at)
 {
-    const struct object *object = walk->input->object;
     const struct section *section = section_of(walk);
     uint32_t number = section_reloc_at(section, at);
-    if (number >= section->reloc_count || section->relocs[number].offset != at)
-        return false;
-    uint32_t target = object->symbols[section->relocs[number].symbol].section;
-    return target < object->section_count && walk->input->dropped[target];
+    return number < section->reloc_count && section->relocs[number].offset == at &&
+           is_dead(walk->input, &section->relocs[number]);
 }
 
 static bool read_record(struct walk *walk, struct cursor *cursor)
@@ -165,15 +172,12 @@ static struct frame_cut *copy_kept(const struct walk *walk)
     return cut;
 }
 
-/* Whether any relocation refers to what has been dropped: if not, the section need not
- * be understood. */
+/* Whether any relocation is dead: if not, the section need not be understood. */
 static bool concerns(const struct input *input, uint32_t section)
 {
-    const struct object *object = input->object;
-    for (uint32_t i = 0; i < object->sections[section].reloc_count; i++) {
-        uint32_t symbol = object->sections[section].relocs[i].symbol;
-        uint32_t target = object->symbols[symbol].section;
-        if (target < object->section_count && input->dropped[target])
+    const struct section *of = &input->object->sections[section];
+    for (uint32_t i = 0; i < of->reloc_count; i++) {
+        if (is_dead(input, &of->relocs[i]))
             return true;
     }
     return false;

@@ -3,6 +3,7 @@
  * Relocation sections and section groups: tables that refer to sections and symbols by
  * number. Reference: gABI chapter 4, "Relocation", "Section Groups".
  */
+#include "frames.h"
 #include "reader.h"
 
 #include <inttypes.h>
@@ -38,6 +39,25 @@ static void sort_relocs(struct arena *arena, struct reloc *relocs, uint32_t coun
     }
     if (from != relocs)
         memcpy(relocs, from, count * sizeof *relocs);
+}
+
+/* GNU ld -r and lld -r drop code that is there twice (COMDAT), and leave of its unwind
+ * entries' relocations ones of no type and no symbol. lld's stand where the entry says
+ * which code it describes: such an entry is dead, and who merges objects cuts it. All
+ * others ask for nothing, and may lie anywhere: GNU ld has cut the entries already. */
+static uint32_t without_leftovers(const struct section *section, struct reloc *relocs,
+                                  uint32_t count)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct reloc reloc = relocs[i];
+        bool alone = (used == 0 || relocs[used - 1].offset != reloc.offset) &&
+                     (i + 1 == count || relocs[i + 1].offset != reloc.offset);
+        if (!reloc_is_void(&reloc) ||
+            (alone && frame_names_code(section, reloc.offset)))
+            relocs[used++] = reloc;
+    }
+    return used;
 }
 
 static bool check_reloc_section(struct reader *reader, uint32_t index)
@@ -103,6 +123,8 @@ static bool read_reloc_section(struct reader *reader, uint32_t index)
             return false;
     }
     sort_relocs(reader->arena, relocs, count);
+    if (section_is_frame(section))
+        count = without_leftovers(section, relocs, count);
     section->relocs = relocs;
     section->reloc_count = count;
     return true;

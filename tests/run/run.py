@@ -390,6 +390,14 @@ def switch_cases(args):
             yield name, case
 
 
+def linked_before(target, folder, objects, rng):
+    """The objects as one, by a linker's -r, which drops some code and its unwind entries."""
+    out = os.path.join(folder, "rel.o")
+    linker = rng.choice([[], ["-fuse-ld=lld", "-B", LLD_DIR]])
+    must(GCC[target] + linker + ["-r", "-nostdlib", "-o", out] + objects)
+    return [out]
+
+
 def cxxrandom_cases(args):
     for target, seed in itertools.product(("x86_64", "aarch64"),
                                           range(args.seed, args.seed + args.count)):
@@ -411,8 +419,9 @@ def cxxrandom_cases(args):
                     command.append(flags[-1])
                 made.append(os.path.join(folder, source + ".o"))
                 must(command + ["-w", "-c", os.path.join(folder, source), "-o", made[-1]])
-            check(args, name, target, folder, made, made, [], driver=[GXX[target]],
-                  options=rng.choice(cxxgen.OPTIONS))
+            check(args, name, target, folder, made,
+                  rng.choice([made, made, linked_before(target, folder, made, rng)]), [],
+                  driver=[GXX[target]], options=rng.choice(cxxgen.OPTIONS))
 
         yield name, case
 
