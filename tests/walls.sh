@@ -9,7 +9,7 @@
 #   targets     know no unwinding (what mo/program.h brings may pass by) and not each other
 #   outliner    knows neither the front door nor the insides of any other folder; its
 #               verifier shares no header with the stages that it checks
-#   src/object, src/unwind, src/base  know nothing above them
+#   src/object, src/unwind, src/debug, src/base  know nothing above them
 #   src/ld      knows the front door, objects and what is read and written, no outlining
 #   include/mo  names no library
 # Long files and functions are listed; they do not fail the check.
@@ -53,7 +53,7 @@ system='[a-z]+\.h|sys/[a-z]+\.h'
 base='mo/(base|arena|array|bytes|error|parallel|table)\.h'
 own='[a-z_0-9]+\.h' # a header of the folder itself: has no slash
 model='mo/(object|insn|refusal)\.h'
-program='mo/(target|decoder|unwind|lsda|program|plan|suffixtree)\.h'
+program='mo/(target|decoder|unwind|lsda|debug|program|plan|suffixtree)\.h'
 
 sources=$(find include src outliner suffixtree targets -name '*.[ch]')
 only libelf 'libelf|gelf\.h|elfutils/|nlist\.h' src/object
@@ -68,6 +68,7 @@ may src/base "$system|xxhash\.h|$base|$own"
 may src/object "$system|libelf\.h|gelf\.h|$base|mo/object\.h|$own"
 may src/unwind "$system|libdwarf/[a-z]+\.h|libdwarf\.h|dwarf\.h|$base|mo/(object|refusal|unwind|lsda)\.h|$own"
 may src/ld "$system|$base|mo/(object|options|inputs|outputs|link)\.h|$own"
+may src/debug "$system|$base|mo/(object|refusal|debug)\.h|$own"
 may outliner "$system|$base|$model|$program|outliner/[a-z]+/[a-z]+\.h|$own"
 may targets "$system|$base|mo/(insn|object|target|decoder)\.h"
 for folder in targets/*/; do

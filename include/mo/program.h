@@ -13,6 +13,7 @@
 #ifndef MO_PROGRAM_H
 #define MO_PROGRAM_H
 
+#include "mo/debug.h"
 #include "mo/insn.h"
 #include "mo/lsda.h"
 #include "mo/object.h"
@@ -115,6 +116,7 @@ struct program {
     struct row_table *rows;
     const struct frames *frames; /* one for each object */
     const struct lsdas *lsdas;   /* the same */
+    const struct debug *debug;   /* the same; NULL with only_tables */
     struct code *code;
     uint32_t code_count;
     uint32_t **code_of; /* by object and section: program_code_of(), which searches

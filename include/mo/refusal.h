@@ -21,7 +21,9 @@
     X(REFERENCE_INTO_SECTION, "frozen",                                                \
       "reference into the section that is not understood")                             \
     X(DEBUG_INFO, "frozen",                                                            \
-      "debug information describes it (--strip-debug drops that)")                     \
+      "debug information that cannot be kept right describes it")                     \
+    X(DEBUG_SPLIT, "frozen", "split debug information (.dwo) describes it")            \
+    X(DEBUG_COMPRESSED, "frozen", "compressed debug information describes it")         \
     X(LINK_ORDER, "frozen", "another section holds positions of it in its own format") \
     X(OVERLAP, "frozen", "function symbols overlap")                                   \
     X(NO_FUNCTIONS, "frozen", "no function symbol lies in the section")                \

@@ -193,10 +193,8 @@ static void note_data_reloc(struct lead *lead)
             add_ref(lead);
         return; /* frames.c looks at what they mean */
     }
-    if (section_is_debug(lead_section(lead))) {
-        lift_freeze(lead->lift, lead->code, REFUSAL_DEBUG_INFO, 0);
-        return;
-    }
+    if (section_is_debug(lead_section(lead)))
+        return; /* debug.c */
     if (tracked_by_symbol(lead))
         return;
     uint32_t number =

@@ -30,7 +30,7 @@ struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
 }
 
 /* The same for its bytes. */
-static uint8_t *own_data(struct rewrite *rewrite, uint32_t object, uint32_t section)
+uint8_t *rewrite_own_data(struct rewrite *rewrite, uint32_t object, uint32_t section)
 {
     struct draft *draft = &rewrite->drafts[object];
     struct section *of = &draft->sections[section];
@@ -91,7 +91,7 @@ static bool move_raw_entries(struct rewrite *rewrite, const struct jump_table *t
                              uint32_t code, struct error *err)
 {
     const struct offsets *offsets = &rewrite->layouts[code].offsets;
-    uint8_t *data = own_data(rewrite, table->object, table->section);
+    uint8_t *data = rewrite_own_data(rewrite, table->object, table->section);
     int64_t base = offsets_start(offsets, table->base);
     for (uint32_t i = 0; i < table->count; i++) {
         uint64_t at = table->offset + (uint64_t)i * table->entry_size;

@@ -206,6 +206,7 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
     if (!references_move(rewrite, err))
         return false;
     tables_move(rewrite);
+    debug_move(rewrite);
     /* From here on every field outside of edited code says its new position. */
 
     helpers_write(rewrite);

@@ -11,6 +11,7 @@
  *   tables.c        call-site tables
  *   frames.c      unwind tables: old ones edited, new ones for the helpers
  *   stays.c       rows of tails that stay in place
+ *   debug.c, debug_lines.c, debug_places.c   debug information
  *   code.c        the bytes of edited sections and of helper sections
  *   rewrite.c, price.c    all of it; the sizes alone
  */
@@ -217,6 +218,8 @@ MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);
 /* A section's relocations, to be changed. */
 struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
                                  uint32_t section);
+/* Its bytes, to be changed. */
+uint8_t *rewrite_own_data(struct rewrite *rewrite, uint32_t object, uint32_t section);
 
 /* tables.c: call-site tables, and what points to them. */
 void tables_move(struct rewrite *rewrite);
@@ -272,6 +275,42 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
 void rows_of_helper(struct arena *arena, const struct program *program,
                     const struct helper *helper, const struct site *first,
                     uint32_t *rows);
+
+/* --- debug_places.c: what positions of debug information become --- */
+struct debug_places {
+    const struct rewrite *rewrite;
+    uint32_t object;
+};
+/* Where the code that begins at a position of a code section begins now; what was
+ * replaced is over behind the code that came instead. */
+uint32_t debug_start(const struct debug_places *places, uint32_t section,
+                     uint32_t position);
+/* The same for the code that ends there. */
+uint32_t debug_end(const struct debug_places *places, uint32_t section,
+                   uint32_t position);
+/* The new position of a point; NO_INDEX: there is none any more. */
+uint32_t debug_point_place(const struct debug_places *places,
+                           const struct debug_point *point);
+/* Where the place of a variable ends to hold, in [start, end]: its own end, or where code
+ * of ours has changed what it depends on. */
+uint32_t debug_location_end(const struct debug_places *places,
+                            const struct debug_range *range);
+/* Code of ours in the range changes what the place depends on. */
+bool debug_expression_holds(const struct debug_places *places,
+                            const struct debug_expression *expression);
+/* The section's positions are other ones than before. */
+bool debug_moves(const struct debug_places *places, uint32_t section);
+/* It has been replaced, but for its start. */
+bool debug_is_inside(const struct debug_places *places, uint32_t section,
+                     uint32_t position);
+
+/* debug_lines.c */
+void debug_lines_move(struct rewrite *rewrite, uint32_t object);
+/* debug.c: all of it. */
+void debug_move(struct rewrite *rewrite);
+/* Makes a relocation that meant `from` of a code section mean `to` of it. */
+void debug_move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t section,
+                      uint32_t reloc, uint32_t from, uint32_t to);
 
 /* code.c */
 MO_MUST_CHECK bool code_write(struct rewrite *rewrite, uint32_t code,

@@ -94,9 +94,9 @@ static uint8_t bias_of(const struct verify *verify, struct spot *at,
     return bias;
 }
 
-static bool reloc_agrees(struct verify *verify, struct spot old, struct spot new,
-                         const struct reloc *a, const struct reloc *b, uint8_t bias,
-                         struct error *err)
+bool verify_reloc(struct verify *verify, struct spot old, struct spot new,
+                  const struct reloc *a, const struct reloc *b, uint8_t bias,
+                  struct error *err)
 {
     struct meaning before = meaning_of(&verify->before, old.object, a, bias);
     struct meaning after = meaning_of(&verify->after, new.object, b, bias);
@@ -115,7 +115,7 @@ bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
     struct spot at = old;
     for (uint32_t i = 0; i < a->reloc_count; i++) {
         uint8_t bias = bias_of(verify, &at, &a->relocs[i]);
-        if (!reloc_agrees(verify, old, new, &a->relocs[i], &b->relocs[i], bias, err))
+        if (!verify_reloc(verify, old, new, &a->relocs[i], &b->relocs[i], bias, err))
             return false;
     }
     return true;
@@ -298,7 +298,7 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
         bool relative = table && table->kind == TABLE_RELOC_RELATIVE;
         bool fine = relative ? relative_agrees(verify, table, old, &a->relocs[i],
                                                &b->relocs[i], err)
-                             : reloc_agrees(verify, old, new, &a->relocs[i],
+                             : verify_reloc(verify, old, new, &a->relocs[i],
                                             &b->relocs[i], 0, err);
         if (!fine)
             return false;
@@ -323,6 +323,7 @@ bool verify_data(struct verify *verify, struct error *err)
             const struct section *section = &object->sections[s];
             struct spot spot = {i, s, 0};
             if (!section_is_code(section) && !section_is_frame(section) &&
+                !is_debug_read(verify, i, s) &&
                 !check_data(verify, &tables, spot, err))
                 return false;
         }

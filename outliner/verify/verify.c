@@ -60,11 +60,13 @@ static bool read_side(struct verify *verify, const struct objects *objects,
     side->nearby = arena_new_one(verify->arena, struct nearby);
     side->frames = arena_new_array(verify->arena, struct frames, objects->count);
     side->lsdas = arena_new_array(verify->arena, struct lsdas, objects->count);
+    side->debug = arena_new_array(verify->arena, struct debug, objects->count);
     for (uint32_t i = 0; i < objects->count; i++) {
         if (!frames_read(verify->arena, objects->items[i], verify->rows,
                          &side->frames[i], err))
             return false;
         lsdas_read(verify->arena, objects->items[i], &side->frames[i], &side->lsdas[i]);
+        debug_read(verify->arena, objects->items[i], &side->debug[i]);
     }
     verify_index_names(verify->arena, side);
     return true;
@@ -112,6 +114,7 @@ static bool verify_sets(struct verify *verify, const struct objects *before,
            verify_pair_sections(verify, err) && check_code(verify, err) &&
            /* From here on it is known where every instruction went. */
            check_unchanged(verify, err) && verify_data(verify, err) &&
+           verify_debug(verify, err) &&
            verify_frames(verify, err) && verify_symbols(verify, err);
 }
 

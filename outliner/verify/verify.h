@@ -36,6 +36,7 @@ struct side {
     const struct objects *objects;
     struct frames *frames;              /* by object */
     struct lsdas *lsdas;                /* by object */
+    struct debug *debug;                /* by object */
     struct table *names;                /* of defined global symbols … */
     array_of(struct named) definitions; /* … by their number there */
     struct nearby *nearby;
@@ -302,5 +303,18 @@ bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section
 bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
                       struct error *err);
 bool verify_symbols(struct verify *verify, struct error *err);
+/* A relocation of one section and its counterpart mean the same. */
+bool verify_reloc(struct verify *verify, struct spot old, struct spot new,
+                  const struct reloc *a, const struct reloc *b, uint8_t bias,
+                  struct error *err);
+
+/* --- debug.c, debug_lines.c --- */
+/* The section's positions are judged by verify_debug(). */
+bool is_debug_read(const struct verify *verify, uint32_t object, uint32_t section);
+bool verify_debug(struct verify *verify, struct error *err);
+/* A range that began or ended at an old position may do so at a new one. */
+bool debug_positions_agree(const struct verify *verify, struct spot before,
+                           struct spot after);
+bool verify_debug_lines(struct verify *verify, uint32_t object, struct error *err);
 
 #endif

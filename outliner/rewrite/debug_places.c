@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of the positions that debug information speaks of. Where code is kept that
+ * is what the offset map says. Inside of a replaced payload there is nothing any more that
+ * could be meant, so the meaning decides:
+ *
+ * - a range of code begins, or ends, behind the replacement: the call belongs to what the
+ *   payload's first instruction belonged to, and ranges that were nested stay so;
+ * - the place of a variable begins behind it, but ends right at its start: before the call
+ *   is made everything is as it was before the payload, and during it nobody can tell. One
+ *   byte into the call is what an unwinder from the helper does not look at;
+ * - a call that has moved into a helper returns there, unless it was the last one of a
+ *   thunk or a tail: the replacement stands for it then;
+ * - a label in there is gone.
+ *
+ * A replacement may also write registers that the code did not, while debug information
+ * still finds a dead variable in them. Such a place ends there.
+ */
+#include "outliner/rewrite/rewrite.h"
+
+#include <assert.h>
+
+static const struct layout *layout_of(const struct debug_places *places,
+                                      uint32_t section)
+{
+    uint32_t code = places->rewrite->drafts[places->object].code_of[section];
+    if (code == NO_INDEX || places->rewrite->layouts[code].edits.count == 0)
+        return NULL;
+    return &places->rewrite->layouts[code];
+}
+
+bool debug_moves(const struct debug_places *places, uint32_t section)
+{
+    return layout_of(places, section) != NULL;
+}
+
+static bool is_inside(const struct layout *layout, uint32_t position)
+{
+    const struct piece *piece = offsets_piece(&layout->offsets, position);
+    return piece->kind == PIECE_REPLACED && position > piece->old_start;
+}
+
+bool debug_is_inside(const struct debug_places *places, uint32_t section,
+                     uint32_t position)
+{
+    const struct layout *layout = layout_of(places, section);
+    return layout && is_inside(layout, position);
+}
+
+uint32_t debug_start(const struct debug_places *places, uint32_t section,
+                     uint32_t position)
+{
+    const struct layout *layout = layout_of(places, section);
+    if (!layout)
+        return position;
+    if (is_inside(layout, position))
+        return offsets_piece(&layout->offsets, position)[1].new_start;
+    return offsets_start(&layout->offsets, position);
+}
+
+uint32_t debug_end(const struct debug_places *places, uint32_t section,
+                   uint32_t position)
+{
+    const struct layout *layout = layout_of(places, section);
+    if (!layout)
+        return position;
+    if (is_inside(layout, position))
+        return offsets_piece(&layout->offsets, position)[1].new_start;
+    return offsets_end(&layout->offsets, position);
+}
+
+/* The edit of a site that has replaced the byte at a position, or NULL. */
+static const struct edit *site_around(const struct layout *layout, uint32_t position,
+                                      const struct piece **piece)
+{
+    *piece = offsets_piece(&layout->offsets, position);
+    if ((*piece)->kind != PIECE_REPLACED)
+        return NULL;
+    const struct edit *edit = &layout->edits.items[(*piece)->edit];
+    return edit->site == NO_INDEX ? NULL : edit;
+}
+
+static enum form form_of(const struct debug_places *places, const struct edit *edit)
+{
+    return (enum form)places->rewrite->plan->sites[edit->site].form;
+}
+
+static uint32_t return_place(const struct debug_places *places,
+                             const struct layout *layout, uint32_t position)
+{
+    const struct piece *piece;
+    if (position == 0)
+        return NO_INDEX;
+    const struct edit *edit = site_around(layout, position - 1, &piece);
+    if (!edit)
+        return offsets_end(&layout->offsets, position);
+    enum form form = form_of(places, edit);
+    bool last = position == edit->end && (form == FORM_THUNK || form == FORM_TAIL);
+    return last ? piece->new_start + edit->call_end : NO_INDEX;
+}
+
+static uint32_t call_place(const struct debug_places *places,
+                           const struct layout *layout, uint32_t position)
+{
+    const struct program *program = places->rewrite->program;
+    const struct piece *piece;
+    const struct edit *edit = site_around(layout, position, &piece);
+    if (!edit)
+        return offsets_start(&layout->offsets, position);
+    uint32_t last = edit->insn + edit->insn_count - 1;
+    enum form form = form_of(places, edit);
+    bool kept = (form == FORM_THUNK || form == FORM_TAIL) &&
+                program->insns[last].offset == position;
+    return kept ? piece->new_start + edit->call : NO_INDEX;
+}
+
+uint32_t debug_point_place(const struct debug_places *places,
+                           const struct debug_point *point)
+{
+    const struct layout *layout = layout_of(places, point->code);
+    if (!layout)
+        return point->position;
+    switch ((enum debug_role)point->role) {
+    case DEBUG_RETURN: return return_place(places, layout, point->position);
+    case DEBUG_CALL: return call_place(places, layout, point->position);
+    case DEBUG_LABEL:
+        return is_inside(layout, point->position)
+                   ? NO_INDEX
+                   : offsets_start(&layout->offsets, point->position);
+    case DEBUG_START:
+    case DEBUG_ENTRY: break;
+    }
+    return debug_start(places, point->code, point->position);
+}
+
+/* --- registers --- */
+
+static uint64_t dwarf_bit(const struct target *target, uint8_t reg)
+{
+    uint32_t column = target->dwarf_of_register(reg);
+    return column < 64 ? UINT64_C(1) << column : 0;
+}
+
+/* DWARF registers that the code at a site writes, and the payload did not. */
+static uint64_t writes(const struct debug_places *places, const struct edit *edit)
+{
+    const struct target *target = places->rewrite->program->target;
+    if (edit->site == NO_INDEX)
+        return 0;
+    const struct site *site = &places->rewrite->plan->sites[edit->site];
+    uint64_t registers = 0;
+    for (uint8_t reg = 0; reg < 64; reg++)
+        if (target->veneer_registers >> reg & 1)
+            registers |= dwarf_bit(target, reg);
+    if (site->form != FORM_TAIL && target->link_register < 64)
+        registers |= dwarf_bit(target, target->link_register);
+    if (site->form == FORM_SAVE_REGISTER)
+        registers |= dwarf_bit(target, site->scratch);
+    else if (edit->call > 0) /* it makes room on the stack */
+        registers |= dwarf_bit(target, target->stack_register);
+    return registers;
+}
+
+/* The first edit that ends behind an old offset. */
+static uint32_t first_edit(const struct edit_list *edits, uint32_t position)
+{
+    uint32_t low = 0, high = edits->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (edits->items[middle].end <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t debug_location_end(const struct debug_places *places,
+                            const struct debug_range *range)
+{
+    const struct layout *layout = layout_of(places, range->code);
+    if (!layout)
+        return range->end;
+    const struct edit_list *edits = &layout->edits;
+    for (uint32_t e = first_edit(edits, range->start);
+         e < edits->count && edits->items[e].start < range->end; e++) {
+        const struct edit *edit = &edits->items[e];
+        if (edit->site == NO_INDEX || edit->start < range->start)
+            continue;
+        bool cut = edit->end > range->end || (writes(places, edit) & range->registers);
+        if (cut)
+            return offsets_start(&layout->offsets, edit->start) + 1;
+    }
+    return debug_end(places, range->code, range->end);
+}
+
+static bool writes_in(const struct debug_places *places, const struct layout *layout,
+                      uint32_t start, uint32_t end, uint64_t registers)
+{
+    const struct edit_list *edits = &layout->edits;
+    for (uint32_t e = first_edit(edits, start);
+         e < edits->count && edits->items[e].start < end; e++)
+        if (writes(places, &edits->items[e]) & registers)
+            return true;
+    return false;
+}
+
+bool debug_expression_holds(const struct debug_places *places,
+                            const struct debug_expression *expression)
+{
+    const struct object *object = places->rewrite->drafts[places->object].old;
+    for (uint32_t s = 1; s < object->section_count; s++) {
+        bool all = expression->code == NO_INDEX &&
+                   object->sections[s].unit == expression->unit;
+        const struct layout *layout =
+            all || expression->code == s ? layout_of(places, s) : NULL;
+        uint32_t end = all ? UINT32_MAX : expression->end;
+        if (layout && writes_in(places, layout, all ? 0 : expression->start, end,
+                                expression->registers))
+            return false;
+    }
+    return true;
+}
