@@ -125,7 +125,8 @@ static void drop_range(struct mover *mover, const struct debug_range *range)
 
 static void move_range(struct mover *mover, const struct debug_range *range)
 {
-    if (!debug_moves(&mover->places, range->code))
+    bool shared = range->location && mover->places.tail_count > 0;
+    if (!debug_moves(&mover->places, range->code) && !shared)
         return;
     uint32_t start = debug_start(&mover->places, range->code, range->start);
     uint32_t end = range->location
@@ -209,7 +210,7 @@ static void move_object(struct rewrite *rewrite, uint32_t object)
     struct mover mover = {.rewrite = rewrite,
                           .object = object,
                           .debug = &rewrite->program->debug[object],
-                          .places = {rewrite, object}};
+                          .places = debug_places_of(rewrite, object)};
     mover.addresses =
         arena_new_array(rewrite->stage, struct address *, of->section_count);
     move_points(&mover, true);

@@ -186,6 +186,8 @@ static void add_helper(struct line_mover *mover, uint32_t number)
         sequence_at(mover, code->section, program->insns[insn].offset, &lines);
     if (!sequence)
         return;
+    struct reloc reloc = {0};
+    symbols_helper(rewrite, mover->object, number, &reloc);
     struct row_list list = {0};
     for (uint32_t i = 0; i < helper->length; i++) {
         const struct debug_row *row =
@@ -203,7 +205,8 @@ static void add_helper(struct line_mover *mover, uint32_t number)
     if (edit->added_count)
         memcpy(added, edit->added, edit->added_count * sizeof *added);
     added[edit->added_count++] = (struct debug_new_sequence){
-        .symbol = symbols_helper(rewrite, mover->object, number),
+        .symbol = reloc.symbol,
+        .addend = reloc.addend,
         .rows = list.items,
         .row_count = list.count,
         .last = (uint32_t)body->data.size};
@@ -253,7 +256,7 @@ void debug_lines_move(struct rewrite *rewrite, uint32_t object)
     struct line_mover mover = {.rewrite = rewrite,
                                .object = object,
                                .debug = &rewrite->program->debug[object],
-                               .places = {rewrite, object}};
+                               .places = debug_places_of(rewrite, object)};
     uint32_t count = mover.debug->lines_count;
     mover.edits = arena_new_array(rewrite->stage, struct debug_lines_edit, count);
     mover.changed = arena_new_array(rewrite->stage, bool, count);
@@ -261,7 +264,8 @@ void debug_lines_move(struct rewrite *rewrite, uint32_t object)
         move_program(&mover, l);
     for (uint32_t h = 0; count && h < rewrite->plan->helper_count; h++) {
         uint32_t code = rewrite->places.bodies[h].code;
-        if (rewrite->program->code[code].object == object)
+        if (helper_has_body(&rewrite->plan->helpers[h]) &&
+            rewrite->program->code[code].object == object)
             add_helper(&mover, h);
     }
     for (uint32_t l = 0; l < count;) {

@@ -66,7 +66,11 @@ uint32_t debug_end(const struct debug_places *places, uint32_t section,
         return position;
     if (is_inside(layout, position))
         return offsets_piece(&layout->offsets, position)[1].new_start;
-    return offsets_end(&layout->offsets, position);
+    /* What is inserted belongs to the code in front of it. */
+    const struct piece *piece = offsets_piece(&layout->offsets, position);
+    bool inserted = piece > layout->offsets.pieces && piece->old_start == position &&
+                    piece[-1].kind == PIECE_REPLACED && piece[-1].old_start == position;
+    return inserted ? piece->new_start : offsets_end(&layout->offsets, position);
 }
 
 /* The edit of a site that has replaced the byte at a position, or NULL. */
@@ -175,23 +179,61 @@ static uint32_t first_edit(const struct edit_list *edits, uint32_t position)
     return low;
 }
 
+struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t object)
+{
+    const struct program *program = rewrite->program;
+    const struct plan *plan = rewrite->plan;
+    struct debug_tail *tails =
+        arena_new_array(rewrite->stage, struct debug_tail, plan->helper_count);
+    uint32_t count = 0;
+    for (uint32_t h = 0; h < plan->helper_count; h++) {
+        const struct helper *helper = &plan->helpers[h];
+        if (!helper->stays)
+            continue;
+        const struct code *code = &program->code[rewrite->places.bodies[h].code];
+        const struct insn *start = &program->insns[helper->stays_at];
+        const struct insn *last = start + helper->length - 1;
+        if (code->object == object)
+            tails[count++] = (struct debug_tail){code->section, start->offset,
+                                                 last->offset + last->length};
+    }
+    return (struct debug_places){rewrite, object, tails, count};
+}
+
+/* Where the range enters a tail that others jump to, or its end: from there on the frame
+ * may be that of another function. */
+static uint32_t end_before_tails(const struct debug_places *places,
+                                 const struct debug_range *range)
+{
+    uint32_t end = range->end;
+    for (uint32_t i = 0; i < places->tail_count; i++) {
+        const struct debug_tail *tail = &places->tails[i];
+        if (tail->section == range->code && tail->start < end &&
+            tail->end > range->start)
+            end = tail->start;
+    }
+    return end;
+}
+
 uint32_t debug_location_end(const struct debug_places *places,
                             const struct debug_range *range)
 {
     const struct layout *layout = layout_of(places, range->code);
+    uint32_t end = end_before_tails(places, range);
     if (!layout)
-        return range->end;
+        return end;
     const struct edit_list *edits = &layout->edits;
     for (uint32_t e = first_edit(edits, range->start);
-         e < edits->count && edits->items[e].start < range->end; e++) {
+         e < edits->count && edits->items[e].start < end; e++) {
         const struct edit *edit = &edits->items[e];
         if (edit->site == NO_INDEX || edit->start < range->start)
             continue;
-        bool cut = edit->end > range->end || (writes(places, edit) & range->registers);
+        bool cut = edit->end > end || (writes(places, edit) & range->registers);
         if (cut)
             return offsets_start(&layout->offsets, edit->start) + 1;
     }
-    return debug_end(places, range->code, range->end);
+    return end < range->end ? debug_start(places, range->code, end)
+                            : debug_end(places, range->code, end);
 }
 
 static bool writes_in(const struct debug_places *places, const struct layout *layout,

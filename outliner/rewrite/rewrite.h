@@ -277,10 +277,16 @@ void rows_of_helper(struct arena *arena, const struct program *program,
                     uint32_t *rows);
 
 /* --- debug_places.c: what positions of debug information become --- */
+struct debug_tail {
+    uint32_t section, start, end; /* section offsets (old) */
+};
 struct debug_places {
     const struct rewrite *rewrite;
     uint32_t object;
+    const struct debug_tail *tails; /* that stay in place, and others jump to */
+    uint32_t tail_count;
 };
+struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t object);
 /* Where the code that begins at a position of a code section begins now; what was
  * replaced is over behind the code that came instead. */
 uint32_t debug_start(const struct debug_places *places, uint32_t section,

@@ -79,13 +79,15 @@ bool debug_positions_agree(const struct verify *verify, struct spot before,
     return positions_agree(verify, before, after);
 }
 
-/* `after` is one byte into what an instruction of [start, end) has become. */
+/* `after` is the start, or one byte into, what an instruction of [start, end) has become:
+ * a tail that others jump to, or a call. */
 static bool ends_in_call(const struct verify *verify, struct spot start, uint32_t end,
                          uint32_t after)
 {
     const struct section_map *map = &verify->maps[start.object][start.section];
     for (uint32_t at = start.offset; !map->identity && map->starts && at < end; at++)
-        if (map->starts[at] != NO_INDEX && map->starts[at] + 1 == after)
+        if (map->starts[at] != NO_INDEX &&
+            (map->starts[at] == after || map->starts[at] + 1 == after))
             return true;
     return false;
 }
@@ -214,6 +216,24 @@ static bool same_point(const struct verify *verify, uint32_t object,
            same_place(verify, object, &a->field, &b->field);
 }
 
+/* The call at an old position is the last thing that a helper does; what enters that
+ * stands for it. */
+static bool is_entered(const struct verify *verify, struct spot before,
+                       struct spot after)
+{
+    const struct section_map *map = &verify->maps[before.object][before.section];
+    if (map->identity || !map->starts || before.offset >= map->size ||
+        map->starts[before.offset] != NO_INDEX ||
+        verify->after_of[before.object][before.section] != after.section)
+        return false;
+    while (before.offset > 0 && map->starts[before.offset] == NO_INDEX)
+        before.offset--;
+    struct view view;
+    return map->starts[before.offset] == after.offset &&
+           view_at(verify, &verify->after, after, &view) &&
+           (view.insn.flow == FLOW_JUMP || view.insn.flow == FLOW_CALL);
+}
+
 static bool point_agrees(const struct verify *verify, uint32_t object,
                          const struct debug_point *a, const struct debug_point *b)
 {
@@ -224,7 +244,8 @@ static bool point_agrees(const struct verify *verify, uint32_t object,
         return a->role != DEBUG_START && a->role != DEBUG_ENTRY;
     if (a->role == DEBUG_START)
         return debug_positions_agree(verify, before, after);
-    return positions_agree(verify, before, after);
+    return positions_agree(verify, before, after) ||
+           (a->role == DEBUG_CALL && is_entered(verify, before, after));
 }
 
 static bool points_agree(const struct verify *verify, uint32_t object,

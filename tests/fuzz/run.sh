@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds a fuzz target with clang under ASan and UBSan, makes seeds, runs it for a while.
-# Usage: run.sh BUILD-DIRECTORY SECONDS [object|unwind|lsda|link]...
+# Usage: run.sh BUILD-DIRECTORY SECONDS [object|unwind|lsda|debug|link]...
 #
 # Seeds are small objects compiled from fixtures/programs for both machines, and what lies
 # in fixtures/malformed. What the fuzzer finds stays in BUILD-DIRECTORY/corpus-NAME and is
@@ -18,7 +18,7 @@ top=$(cd "$here/../.." && pwd)
 build=$1
 seconds=$2
 shift 2
-[ $# -gt 0 ] || set -- object unwind lsda link
+[ $# -gt 0 ] || set -- object unwind lsda debug link
 clang=$(command -v clang-19 || command -v clang) || exit 77
 mkdir -p "$build/seeds"
 build=$(cd "$build" && pwd)
@@ -91,6 +91,21 @@ lsda_seeds() {
     printf '\004\020\001\001\000\000\000\000\000\000' >>"$1/two"
 }
 
+# Small objects with debug information of every version.
+debug_seeds() {
+    for target in x86_64 aarch64; do
+        for name in aligned redzone_frame redzone_index; do
+            for version in 2 3 4 5; do
+                "$clang" --target="$target-linux-gnu" -O1 -g -gdwarf-$version -w -c \
+                    "$top/fixtures/programs/$name.c" -o "$1/$target-$name-$version.o"
+                [ "$target" = x86_64 ] || continue
+                gcc -O2 -g -gdwarf-$version -w -c "$top/fixtures/programs/$name.c" \
+                    -o "$1/gcc-$name-$version.o"
+            done
+        done
+    done
+}
+
 seed() {
     corpus=$build/corpus-$1
     [ -d "$corpus" ] && return
@@ -101,6 +116,10 @@ seed() {
     fi
     if [ "$1" = lsda ]; then
         lsda_seeds "$corpus"
+        return
+    fi
+    if [ "$1" = debug ]; then
+        debug_seeds "$corpus"
         return
     fi
     cp "$build"/seeds/*.o "$corpus"

@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Debug information stays true.
+
+Programs are linked from objects with -g, before and after outlining. The two are laid side
+by side, instruction by instruction, from their disassembly alone; then, for every
+instruction that was not outlined, and for every call that stands for some that were,
+
+  - two readers (addr2line, llvm-symbolizer) find the same functions and lines;
+  - gdb, stopped there in the running program, prints the same locals and arguments, or says
+    that a value is optimized out;
+
+and no reader complains of what it did not complain of before.
+"""
+import argparse
+import collections
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.join(HERE, "..", "..", "fixtures")
+
+DWARF = ["-gdwarf-5", "-gdwarf-4"]
+COMPILERS = {
+    "x86_64-gcc": ["gcc"],
+    "x86_64-clang": ["clang-19"],
+    "aarch64-gcc": ["aarch64-linux-gnu-gcc"],
+    "aarch64-clang": ["clang-19", "--target=aarch64-linux-gnu"],
+}
+LINKERS = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
+TOOLS = {"x86_64": "", "aarch64": "aarch64-linux-gnu-"}
+CXX = {"gcc": "g++", "clang-19": "clang++-19", "aarch64-linux-gnu-gcc": "aarch64-linux-gnu-g++"}
+PROGRAMS = ["control.c", "interp.c", "strings.c", "tables_outlined.c", "trees.c",
+            "../programs-cxx/handlers.cc"]
+HELPER = "mo_outlined."
+VERIFY_SECONDS = 20
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors="replace", **more)
+    if done.returncode != 0:
+        raise Failed("%s: %s" % (" ".join(command), done.stderr[-500:]))
+    return done.stdout
+
+
+# --- two programs side by side ---
+
+Insn = collections.namedtuple("Insn", "address op operands target")
+
+
+def disassemble(path, tools):
+    """Name -> list of functions, each a list of instructions without padding at its end."""
+    functions = collections.defaultdict(list)
+    here = None
+    for line in run([tools + "objdump", "-d", "--no-show-raw-insn", "-z", path]).splitlines():
+        head = re.match(r"^([0-9a-f]+) <(.*)>:$", line)
+        if head:
+            here = []
+            functions[head.group(2)].append(here)
+            continue
+        body = re.match(r"^\s*([0-9a-f]+):\t(.*)$", line)
+        if not body or here is None:
+            continue
+        text = body.group(2).split("#")[0].split("//")[0].strip()
+        op, _, operands = text.partition(" " if "\t" not in text else "\t")
+        target = re.search(r"<([^>+]+)>", operands)
+        here.append(Insn(int(body.group(1), 16), op, operands.strip(),
+                         target.group(1) if target else ""))
+    for copies in functions.values():
+        for function in copies:
+            while function and function[-1].op.startswith(("nop", "xchg", "data16", "cs")):
+                function.pop()
+    return functions
+
+
+class Sides:
+    """Pairs (address before, address after) of instructions that were kept, and of the
+    first instruction of each replaced sequence and what stands for it."""
+
+    def __init__(self, before, after):
+        self.after = after
+        self.kept, self.sites, self.lost = [], [], 0
+        for name, copies in before.items():
+            others = after.get(name, [])
+            if len(copies) != len(others) or name.startswith(HELPER):
+                self.lost += len(copies)
+                continue
+            for old, new in zip(copies, others):
+                self.align(name, old, new)
+
+    def body(self, name):
+        copies = self.after.get(name, [])
+        return copies[0] if len(copies) == 1 else None
+
+    def length(self, name, jumped):
+        """Instructions of the program that a helper stands for."""
+        body = self.body(name)
+        if body is None:
+            raise Failed("no helper " + name)
+        count = 0
+        for place, insn in enumerate(body):
+            # Where it ends in a jump to another one, that returns to the same place.
+            last = place == len(body) - 1
+            count += (self.length(insn.target, jumped if last else False)
+                      if insn.target.startswith(HELPER) else 1)
+        return count - (not jumped and body[-1].op.startswith("ret"))
+
+    def site(self, new, j):
+        """How many instructions of the output are a site at new[j], where its call is."""
+        for skip in (0, 1):
+            if j + skip >= len(new) or not new[j + skip].target.startswith(HELPER):
+                continue
+            if skip == 0:
+                return 1, new[j]
+            # The link register is kept around the call.
+            saves = j + 2 < len(new) and all(re.search(r"\bx30\b", new[k].operands)
+                                             for k in (j, j + 2))
+            if saves:
+                return 3, new[j + 1]
+        return 0, None
+
+    def align(self, name, old, new):
+        i = j = 0
+        kept, sites = [], []
+        while j < len(new) and i < len(old):
+            count, call = self.site(new, j)
+            if count and not old[i].target.startswith(HELPER):
+                sites.append((old[i].address, new[j].address))
+                i += self.length(call.target, call.op in ("jmp", "b"))
+                j += count
+                continue
+            if old[i].op != new[j].op:
+                raise Failed("%s: %s at %#x has become %s at %#x" %
+                             (name, old[i].op, old[i].address, new[j].op, new[j].address))
+            kept.append((old[i].address, new[j].address))
+            i, j = i + 1, j + 1
+        if i != len(old) or j != len(new):
+            raise Failed("%s: %d of %d instructions left, %d of %d" %
+                         (name, len(old) - i, len(old), len(new) - j, len(new)))
+        self.kept += kept
+        self.sites += sites
+
+
+# --- what readers say ---
+
+def resolve(command, path, addresses):
+    """What the reader says of each address: functions and lines, inlined ones first."""
+    text = run(command + [path], input="".join("%#x\n" % a for a in addresses))
+    found, here = [], None
+    for line in text.splitlines():
+        if re.fullmatch(r"0x[0-9a-f]+", line):
+            here = []
+            found.append(here)
+        elif here is not None and line:
+            here.append(line)
+    if len(found) != len(addresses):
+        raise Failed("%s: %d answers to %d questions" % (command[0], len(found), len(addresses)))
+    return found
+
+
+def line_of(answer):
+    """The innermost line; a column may follow it, or a discriminator."""
+    return [re.sub(r" \(discriminator.*", "", line) for line in answer]
+
+
+def check_readers(before, after, pairs, what, tools):
+    readers = [[tools + "addr2line", "-a", "-f", "-i", "-e"],
+               ["llvm-symbolizer-19", "--output-style=GNU", "--addresses", "--functions",
+                "--inlines", "-e"]]
+    for reader in readers:
+        olds = resolve(reader, before, [a for a, _ in pairs])
+        news = resolve(reader, after, [b for _, b in pairs])
+        for (a, b), old, new in zip(pairs, olds, news):
+            if line_of(old) != line_of(new):
+                raise Failed("%s: %s at %#x is %s, and at %#x %s" %
+                             (reader[0], what, a, old, b, new))
+
+
+def complaints(command, limit=None):
+    """Kinds of complaints, each with its number; None when it takes too long."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=limit)
+    except subprocess.TimeoutExpired:
+        return None
+    kinds = collections.Counter()
+    for line in done.stdout.splitlines():
+        if re.search(r"error|warning|complaint", line, re.I):
+            kinds[re.sub(r"(0x)?[0-9a-f]{3,}|\d+|\S*/(before|after)", "N", line)] += 1
+    return kinds
+
+
+def check_complaints(before, after, tools):
+    commands = [["llvm-dwarfdump-19", "--verify"],
+                [tools + "readelf", "--debug-dump=decodedline"],
+                [tools + "readelf", "--debug-dump=info,ranges,loc,aranges,addr"]]
+    for command in commands:
+        old = complaints(command + [before], VERIFY_SECONDS)
+        if old is None:
+            continue  # LLVM 19 needs minutes for some of GCC's entries
+        new = complaints(command + [after], 5 * VERIFY_SECONDS)
+        worse = {"no end": 1} if new is None else {k: n for k, n in new.items() if n > old[k]}
+        if worse:
+            raise Failed("%s: %s" % (" ".join(command), worse))
+
+
+# --- gdb ---
+
+GDB = """
+import gdb
+gdb.execute("set pagination off")
+gdb.execute("set confirm off")
+gdb.execute("set disable-randomization on")
+gdb.execute("set print address off")
+gdb.execute("set width 0")
+gdb.execute("set print frame-arguments all")
+gdb.execute("set print entry-values no")
+gdb.execute("set breakpoint pending off")
+with open(places) as file:
+    for line in file:
+        gdb.execute("tbreak *" + line.strip(), to_string=True)
+gdb.execute("run > /dev/null", to_string=True)
+with open(output, "w") as out:
+    while True:
+        try:
+            frame = gdb.newest_frame()
+        except gdb.error:
+            break
+        out.write("@ %#x\\n" % frame.pc())
+        for command in ("info args", "info locals", "up", "info args", "info locals"):
+            try:
+                out.write(gdb.execute(command, to_string=True))
+            except gdb.error as problem:
+                out.write("! %s\\n" % problem)
+        try:
+            gdb.execute("continue", to_string=True)
+        except gdb.error:
+            break
+"""
+
+
+def gdb_says(program, addresses):
+    """Address -> what gdb prints when the program gets there first."""
+    places, output, script = (program + end for end in (".places", ".said", ".gdb.py"))
+    with open(places, "w") as file:
+        file.writelines("%#x\n" % a for a in addresses)
+    with open(script, "w") as file:
+        file.write("places, output = %r, %r\n" % (places, output) + GDB)
+    run(["gdb", "-batch", "-nx", "-x", script, program], timeout=300)
+    said, here = {}, None
+    with open(output, errors="replace") as file:
+        for line in file:
+            if line.startswith("@ "):
+                here = said.setdefault(int(line[2:], 16), [])
+            else:
+                here.append(line.rstrip("\n"))
+    return said
+
+
+def is_honest(old, new):
+    """The same, or less."""
+    if old == new:
+        return True
+    left, right = old.partition(" = ")[::2], new.partition(" = ")[::2]
+    if left[0] != right[0]:
+        return False
+    # Before it is filled, an array or structure holds whatever the stack did: addresses of
+    # code, for one.
+    return right[1] == "<optimized out>" or (left[1][:1] in ('{', '"') and
+                                             right[1][:1] == left[1][:1])
+
+
+def check_gdb(before, after, pairs, most):
+    step = max(1, len(pairs) // most)
+    chosen = pairs[::step]
+    olds = gdb_says(before, [a for a, _ in chosen])
+    news = gdb_says(after, [b for _, b in chosen])
+    count = values = less = 0
+    for a, b in chosen:
+        old, new = olds.get(a), news.get(b)
+        if (old is None) != (new is None):
+            raise Failed("gdb stops at only one of %#x and %#x" % (a, b))
+        if old is None:
+            continue
+        count += 1
+        if len(old) != len(new):
+            raise Failed("gdb: %s at %#x, %s at %#x" % (old, a, new, b))
+        for x, y in zip(old, new):
+            values += " = " in x
+            less += x != y
+            if not is_honest(x, y):
+                raise Failed("gdb: '%s' at %#x has become '%s' at %#x" % (x, a, y, b))
+    return count, values, less
+
+
+# --- the whole ---
+
+def compile_one(kind, flags, source, made):
+    compiler = list(COMPILERS[kind])
+    if source.endswith(".cc"):
+        compiler[0] = CXX[compiler[0]]
+        flags = flags + ["-std=c++17"]
+    # What the stack held before is nobody's value.
+    flags = flags + ["-g", "-w", "-ftrivial-auto-var-init=zero"]
+    run(compiler + flags + ["-c", os.path.join(FIXTURES, "programs", source), "-o", made])
+
+
+def link(kind, source, made, program):
+    target = kind.split("-")[0]
+    driver = LINKERS[target]
+    if source.endswith(".cc"):
+        driver = CXX[driver]
+    # At fixed addresses: what gdb prints of pointers to data can be compared.
+    run([driver, "-no-pie", made, "-o", program, "-lm", "-lpthread"])
+
+
+def check(args, kind, flags, source, folder):
+    os.makedirs(folder, exist_ok=True)
+    tools = TOOLS[kind.split("-")[0]]
+    made, out, before, after = (os.path.join(folder, n)
+                                for n in ("a.o", "b.o", "before", "after"))
+    compile_one(kind, flags, source, made)
+    run([args.mo_link, "--outline", "--reruns=2", made, "-o", out])
+    link(kind, source, made, before)
+    link(kind, source, out, after)
+    sides = Sides(disassemble(before, tools), disassemble(after, tools))
+    check_readers(before, after, sides.kept, "an instruction", tools)
+    check_readers(before, after, sides.sites, "a site", tools)
+    check_complaints(before, after, tools)
+    text = "%d kept, %d sites" % (len(sides.kept), len(sides.sites))
+    # Without optimization the places of parameters hold nothing before the prologue's end.
+    if kind.startswith("x86_64") and "-O0" not in flags:
+        stops = check_gdb(before, after, sorted(sides.kept + sides.sites), args.stops)
+        text += ", %d stops, %d values, %d less" % stops
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mo-link", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--stops", type=int, default=150)
+    args = parser.parse_args()
+    args.mo_link, args.work = os.path.abspath(args.mo_link), os.path.abspath(args.work)
+    shutil.rmtree(args.work, ignore_errors=True)
+    count = bad = 0
+    for kind, source in itertools.product(COMPILERS, PROGRAMS):
+        for number, level in enumerate(("-O0", "-Og", "-Os", "-O2")):
+            dwarf = DWARF[(number + PROGRAMS.index(source)) % 2]
+            name = "%s%s%s-%s" % (kind, level, dwarf, os.path.basename(source))
+            if args.only not in name or not shutil.which(COMPILERS[kind][0]):
+                continue
+            count += 1
+            try:
+                said = check(args, kind, [level, dwarf], source,
+                             os.path.join(args.work, name))
+                print("ok   %s: %s" % (name, said), flush=True)
+            except (Failed, subprocess.TimeoutExpired) as problem:
+                bad += 1
+                print("FAIL %s: %s" % (name, problem), flush=True)
+    print("%d cases, %d failed" % (count, bad))
+    return 1 if bad or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
