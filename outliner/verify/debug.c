@@ -216,6 +216,27 @@ static bool same_point(const struct verify *verify, uint32_t object,
            same_place(verify, object, &a->field, &b->field);
 }
 
+/* The instructions that end there are the same one. */
+static bool ends_agree(const struct verify *verify, struct spot before,
+                       struct spot after)
+{
+    enum { LONGEST_INSN = 15 }; /* bytes */
+    const struct section_map *map = &verify->maps[before.object][before.section];
+    if (map->identity || !map->starts || before.offset > map->size)
+        return false;
+    for (uint32_t back = 1; back <= LONGEST_INSN && back <= before.offset; back++) {
+        struct spot old = before, new = after;
+        old.offset -= back;
+        new.offset = map->starts[old.offset];
+        struct view x, y;
+        if (new.offset != NO_INDEX)
+            return view_at(verify, &verify->before, old, &x) && x.insn.length == back &&
+                   view_at(verify, &verify->after, new, &y) &&
+                   new.offset + y.insn.length == after.offset;
+    }
+    return false;
+}
+
 /* The call at an old position is the last thing that a helper does; what enters that
  * stands for it. */
 static bool is_entered(const struct verify *verify, struct spot before,
@@ -245,6 +266,7 @@ static bool point_agrees(const struct verify *verify, uint32_t object,
     if (a->role == DEBUG_START)
         return debug_positions_agree(verify, before, after);
     return positions_agree(verify, before, after) ||
+           (a->role == DEBUG_RETURN && ends_agree(verify, before, after)) ||
            (a->role == DEBUG_CALL && is_entered(verify, before, after));
 }
 
