@@ -85,7 +85,9 @@ static bool ends_in_call(const struct verify *verify, struct spot start, uint32_
                          uint32_t after)
 {
     const struct section_map *map = &verify->maps[start.object][start.section];
-    for (uint32_t at = start.offset; !map->identity && map->starts && at < end; at++)
+    if (map->identity)
+        return start.offset <= after && after < end;
+    for (uint32_t at = start.offset; map->starts && at < end; at++)
         if (map->starts[at] != NO_INDEX &&
             (map->starts[at] == after || map->starts[at] + 1 == after))
             return true;

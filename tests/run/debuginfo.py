@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(HERE, "..", "..", "fixtures")
 
 DWARF = ["-gdwarf-5", "-gdwarf-4"]
+LEVELS = ["-O0", "-Og", "-Os", "-O2"]
 COMPILERS = {
     "x86_64-gcc": ["gcc"],
     "x86_64-clang": ["clang-19"],
@@ -37,6 +38,7 @@ CXX = {"gcc": "g++", "clang-19": "clang++-19", "aarch64-linux-gnu-gcc": "aarch64
 PROGRAMS = ["control.c", "interp.c", "strings.c", "tables_outlined.c", "trees.c",
             "../programs-cxx/handlers.cc"]
 HELPER = "mo_outlined."
+HOLDS_MANY = ("{", '"', "'")
 VERIFY_SECONDS = 20
 
 
@@ -54,7 +56,8 @@ def run(command, **more):
 
 # --- two programs side by side ---
 
-Insn = collections.namedtuple("Insn", "address op operands target")
+Insn = collections.namedtuple("Insn", "address op operands to name")
+JUMPS, CALLS, RETURNS = ("jmp", "b"), ("call", "bl"), ("ret", "retaa", "retab", "br")
 
 
 def disassemble(path, tools):
@@ -72,9 +75,10 @@ def disassemble(path, tools):
             continue
         text = body.group(2).split("#")[0].split("//")[0].strip()
         op, _, operands = text.partition(" " if "\t" not in text else "\t")
-        target = re.search(r"<([^>+]+)>", operands)
+        target = re.search(r"\b([0-9a-f]+) <([^>]+)>", operands)
         here.append(Insn(int(body.group(1), 16), op, operands.strip(),
-                         target.group(1) if target else ""))
+                         int(target.group(1), 16) if target else None,
+                         target.group(2) if target else ""))
     for copies in functions.values():
         for function in copies:
             while function and function[-1].op.startswith(("nop", "xchg", "data16", "cs")):
@@ -87,7 +91,10 @@ class Sides:
     first instruction of each replaced sequence and what stands for it."""
 
     def __init__(self, before, after):
-        self.after = after
+        self.place = {}  # address -> function and index of the instruction there
+        for copies in after.values():
+            for function in copies:
+                self.place.update((i.address, (function, n)) for n, i in enumerate(function))
         self.kept, self.sites, self.lost = [], [], 0
         for name, copies in before.items():
             others = after.get(name, [])
@@ -97,27 +104,32 @@ class Sides:
             for old, new in zip(copies, others):
                 self.align(name, old, new)
 
-    def body(self, name):
-        copies = self.after.get(name, [])
-        return copies[0] if len(copies) == 1 else None
+    def is_entry(self, insn):
+        """A call of a helper, or a jump to one, or into the tail of some function."""
+        if insn.op not in JUMPS + CALLS or insn.to not in self.place:
+            return False
+        inside = self.place[insn.to][1] > 0
+        return insn.name.startswith(HELPER) or (inside and insn.op in JUMPS)
 
-    def length(self, name, jumped):
-        """Instructions of the program that a helper stands for."""
-        body = self.body(name)
-        if body is None:
-            raise Failed("no helper " + name)
+    def length(self, insn, jumped):
+        """Instructions of the program that what is entered there stands for."""
+        body, first = self.place[insn.to]
         count = 0
-        for place, insn in enumerate(body):
+        for here in body[first:]:
+            last = here.op in JUMPS + RETURNS
             # Where it ends in a jump to another one, that returns to the same place.
-            last = place == len(body) - 1
-            count += (self.length(insn.target, jumped if last else False)
-                      if insn.target.startswith(HELPER) else 1)
-        return count - (not jumped and body[-1].op.startswith("ret"))
+            if self.is_entry(here):
+                count += self.length(here, jumped if last else False)
+            else:
+                count += 1
+            if last:
+                return count - (not jumped and here.op.startswith("ret"))
+        return count
 
     def site(self, new, j):
         """How many instructions of the output are a site at new[j], where its call is."""
         for skip in (0, 1):
-            if j + skip >= len(new) or not new[j + skip].target.startswith(HELPER):
+            if j + skip >= len(new) or not self.is_entry(new[j + skip]):
                 continue
             if skip == 0:
                 return 1, new[j]
@@ -130,24 +142,24 @@ class Sides:
 
     def align(self, name, old, new):
         i = j = 0
-        kept, sites = [], []
         while j < len(new) and i < len(old):
             count, call = self.site(new, j)
-            if count and not old[i].target.startswith(HELPER):
-                sites.append((old[i].address, new[j].address))
-                i += self.length(call.target, call.op in ("jmp", "b"))
+            own = call is not None and not call.name.startswith(HELPER) and \
+                old[i].op in JUMPS and old[i].name.partition("+")[0] == \
+                call.name.partition("+")[0]
+            if count and not own:
+                self.sites.append((old[i].address, new[j].address))
+                i += self.length(call, call.op in JUMPS)
                 j += count
                 continue
             if old[i].op != new[j].op:
                 raise Failed("%s: %s at %#x has become %s at %#x" %
                              (name, old[i].op, old[i].address, new[j].op, new[j].address))
-            kept.append((old[i].address, new[j].address))
+            self.kept.append((old[i].address, new[j].address))
             i, j = i + 1, j + 1
         if i != len(old) or j != len(new):
             raise Failed("%s: %d of %d instructions left, %d of %d" %
                          (name, len(old) - i, len(old), len(new) - j, len(new)))
-        self.kept += kept
-        self.sites += sites
 
 
 # --- what readers say ---
@@ -275,8 +287,8 @@ def is_honest(old, new):
         return False
     # Before it is filled, an array or structure holds whatever the stack did: addresses of
     # code, for one.
-    return right[1] == "<optimized out>" or (left[1][:1] in ('{', '"') and
-                                             right[1][:1] == left[1][:1])
+    return right[1] == "<optimized out>" or (left[1][:1] in HOLDS_MANY and
+                                             right[1][:1] in HOLDS_MANY)
 
 
 def check_gdb(before, after, pairs, most):
@@ -349,14 +361,19 @@ def main():
     parser.add_argument("--mo-link", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--all", action="store_true",
+                        help="every program at every level, not at one each")
     parser.add_argument("--stops", type=int, default=150)
     args = parser.parse_args()
     args.mo_link, args.work = os.path.abspath(args.mo_link), os.path.abspath(args.work)
     shutil.rmtree(args.work, ignore_errors=True)
     count = bad = 0
     for kind, source in itertools.product(COMPILERS, PROGRAMS):
-        for number, level in enumerate(("-O0", "-Og", "-Os", "-O2")):
+        turn = list(COMPILERS).index(kind) + PROGRAMS.index(source)
+        for number, level in enumerate(LEVELS):
             dwarf = DWARF[(number + PROGRAMS.index(source)) % 2]
+            if not args.all and number != turn % len(LEVELS):
+                continue
             name = "%s%s%s-%s" % (kind, level, dwarf, os.path.basename(source))
             if args.only not in name or not shutil.which(COMPILERS[kind][0]):
                 continue

@@ -8,7 +8,8 @@ For both machines, with gcc and clang, over all of fixtures/programs:
   - a second run, and a run on copies in a folder with a longer name, write the same bytes
     on any number of processors: one object, a directory, an archive in a directory, the
     JSON report;
-  - with --strip-debug, objects compiled with -g give the same code sections as without;
+  - objects compiled with -g give the same code sections as without, with --strip-debug
+    and without;
   - a run on the own output works.
 Compilers that are missing are left out.
 """
@@ -96,13 +97,16 @@ def check(args, name, level):
     for folder in (again, there):
         for file in differences(tree(here), tree(folder)):
             found.append("%s differs between %s and %s" % (file, here, folder))
-    debug = os.path.join(top, "debug")
+    debug, kept = os.path.join(top, "debug"), os.path.join(top, "kept")
     compile_all(compiler, debug, [level, "-g"])
+    shutil.copytree(debug, kept)
+    outline(args, objects, kept)
     for folder in (debug, again):
         outline(args, objects, folder, ["--strip-debug"])
     for file in ["out.o", "second.o"] + ["out/" + o for o in objects]:
-        if code(os.path.join(debug, file)) != code(os.path.join(again, file)):
-            found.append("%s: -g changes the code of %s" % (debug, file))
+        for folder in (debug, kept):
+            if code(os.path.join(folder, file)) != code(os.path.join(again, file)):
+                found.append("%s: -g changes the code of %s" % (folder, file))
     return found
 
 

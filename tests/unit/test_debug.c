@@ -161,7 +161,7 @@ START_TEST(lies)
     const struct object *news[] = {&after.sketch->object};
     struct objects old = {olds, 1}, new = {news, 1};
     struct error err = {0};
-    bool same = outline_verify(&old, &new, &err);
+    bool same = outline_verify(&old, &new, 1, &err);
     ck_assert_msg(same == (*flaw == '\0'), "'%s': %s", flaw, err.message);
     arena_free(arena);
 }
