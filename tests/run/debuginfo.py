@@ -38,7 +38,6 @@ CXX = {"gcc": "g++", "clang-19": "clang++-19", "aarch64-linux-gnu-gcc": "aarch64
 PROGRAMS = ["control.c", "interp.c", "strings.c", "tables_outlined.c", "trees.c",
             "../programs-cxx/handlers.cc"]
 HELPER = "mo_outlined."
-HOLDS_MANY = ("{", '"', "'")
 VERIFY_SECONDS = 20
 
 
@@ -95,6 +94,7 @@ class Sides:
         for copies in after.values():
             for function in copies:
                 self.place.update((i.address, (function, n)) for n, i in enumerate(function))
+        self.shared = set()  # addresses that several functions lead to
         self.kept, self.sites, self.lost = [], [], 0
         for name, copies in before.items():
             others = after.get(name, [])
@@ -103,6 +103,10 @@ class Sides:
                 continue
             for old, new in zip(copies, others):
                 self.align(name, old, new)
+
+    def own(self):
+        """Pairs where a debugger stops on behalf of one function only."""
+        return sorted(p for p in self.kept + self.sites if p[1] not in self.shared)
 
     def is_entry(self, insn):
         """A call of a helper, or a jump to one, or into the tail of some function."""
@@ -116,6 +120,7 @@ class Sides:
         body, first = self.place[insn.to]
         count = 0
         for here in body[first:]:
+            self.shared.add(here.address)
             last = here.op in JUMPS + RETURNS
             # Where it ends in a jump to another one, that returns to the same place.
             if self.is_entry(here):
@@ -126,8 +131,11 @@ class Sides:
                 return count - (not jumped and here.op.startswith("ret"))
         return count
 
-    def site(self, new, j):
+    def site(self, old, new, j):
         """How many instructions of the output are a site at new[j], where its call is."""
+        # Another function may be nothing but the tail.
+        if new[j].op in JUMPS and old.op not in JUMPS and new[j].to in self.place:
+            return 1, new[j]
         for skip in (0, 1):
             if j + skip >= len(new) or not self.is_entry(new[j + skip]):
                 continue
@@ -143,7 +151,7 @@ class Sides:
     def align(self, name, old, new):
         i = j = 0
         while j < len(new) and i < len(old):
-            count, call = self.site(new, j)
+            count, call = self.site(old[i], new, j)
             own = call is not None and not call.name.startswith(HELPER) and \
                 old[i].op in JUMPS and old[i].name.partition("+")[0] == \
                 call.name.partition("+")[0]
@@ -278,6 +286,10 @@ def gdb_says(program, addresses):
     return said
 
 
+def holds_many(value):
+    return value[:1] in "{\"'" or "{" in value
+
+
 def is_honest(old, new):
     """The same, or less."""
     if old == new:
@@ -287,8 +299,8 @@ def is_honest(old, new):
         return False
     # Before it is filled, an array or structure holds whatever the stack did: addresses of
     # code, for one.
-    return right[1] == "<optimized out>" or (left[1][:1] in HOLDS_MANY and
-                                             right[1][:1] in HOLDS_MANY)
+    return right[1] == "<optimized out>" or (holds_many(left[1]) and
+                                             holds_many(right[1]))
 
 
 def check_gdb(before, after, pairs, most):
@@ -351,7 +363,7 @@ def check(args, kind, flags, source, folder):
     text = "%d kept, %d sites" % (len(sides.kept), len(sides.sites))
     # Without optimization the places of parameters hold nothing before the prologue's end.
     if kind.startswith("x86_64") and "-O0" not in flags:
-        stops = check_gdb(before, after, sorted(sides.kept + sides.sites), args.stops)
+        stops = check_gdb(before, after, sides.own(), args.stops)
         text += ", %d stops, %d values, %d less" % stops
     return text
 
