@@ -246,10 +246,9 @@ static struct toy *random_toy(uint32_t seed, uint32_t opcodes)
     return toy;
 }
 
-START_TEST(sites_are_disjoint)
+static void check_disjoint(const struct toy *toy, const struct plan *of)
 {
-    struct toy *toy = random_toy((uint32_t)_i, (uint32_t)_i + 1);
-    struct plan plan = plan_of(toy, false);
+    const struct plan plan = *of;
     uint8_t *taken = arena_alloc(toy->arena, toy->program.insn_count);
     ck_assert_uint_gt(plan.helper_count, 0);
     for (uint32_t h = 0; h < plan.helper_count; h++) {
@@ -269,7 +268,68 @@ START_TEST(sites_are_disjoint)
         for (uint32_t k = 0; helper->stays && k < helper->length; k++)
             ck_assert_uint_eq(taken[helper->stays_at + k], 0);
     }
+}
+
+static int64_t saving_of(const struct plan *plan)
+{
+    int64_t saving = 0;
+    for (uint32_t h = 0; h < plan->helper_count; h++)
+        saving += plan->helpers[h].saving;
+    return saving;
+}
+
+START_TEST(sites_are_disjoint)
+{
+    struct toy *toy = random_toy((uint32_t)_i, (uint32_t)_i + 1);
+    struct plan_options options = {
+        .minimum_saving = 1, .effort = 1, .without = TECHNIQUE_JOIN};
+    struct plan greedy = plan_with(toy, &options);
+    check_disjoint(toy, &greedy);
+    options.effort = 2;
+    struct plan relaxed = plan_with(toy, &options);
+    check_disjoint(toy, &relaxed);
+    ck_assert_int_ge(saving_of(&relaxed), saving_of(&greedy));
     arena_free(toy->arena);
+}
+END_TEST
+
+/* "a; b; c" and "x; b; c" in turns: "b; c" has no body of its own beside "a; b; c". */
+START_TEST(helpers_join)
+{
+    for (uint32_t without = 0; without <= TECHNIQUE_JOIN; without += TECHNIQUE_JOIN) {
+        struct toy *toy = toy_new(false);
+        uint32_t rows[ROW_FRAME + 1];
+        make_rows(toy, rows);
+        for (uint8_t copy = 0; copy < 12; copy++) {
+            struct toy_insn insns[] = {{.op = (uint8_t)(100 + copy)},
+                                       {.op = 1},
+                                       {.op = 2},
+                                       {.op = 3},
+                                       {.op = 4},
+                                       {.op = 5},
+                                       {.op = (uint8_t)(150 + copy)},
+                                       {.op = (uint8_t)(200 + copy)}};
+            insns[0].row = rows[ROW_SAVED];
+            if (copy >= 6)
+                insns[1].op = insns[2].op = (uint8_t)(50 + copy);
+            toy_function(toy, true, insns, 8);
+        }
+        struct plan_options options = {.minimum_saving = 1, .without = without};
+        struct plan plan = plan_with(toy, &options);
+        uint32_t joins = 0;
+        for (uint32_t h = 0; h < plan.helper_count; h++) {
+            const struct helper *helper = &plan.helpers[h];
+            joins += helper->joins;
+            if (helper->joins) {
+                const struct helper *other = &plan.helpers[helper->joined];
+                ck_assert(helper_has_body(other) && helper->body_size == 0);
+                ck_assert_uint_eq(helper->joins_at + helper->length, other->length);
+            }
+        }
+        ck_assert_uint_eq(plan.helper_count, 2);
+        ck_assert_uint_eq(joins, without ? 0 : 1);
+        arena_free(toy->arena);
+    }
 }
 END_TEST
 
@@ -375,6 +435,7 @@ int main(void)
     tcase_add_test(all, tails_part_by_row);
     tcase_add_loop_test(all, sites_are_disjoint, 0, 12);
     tcase_add_loop_test(all, tails_stay, 0, sizeof stay_cases / sizeof *stay_cases);
+    tcase_add_test(all, helpers_join);
     tcase_add_test(all, same_every_time);
     tcase_add_test(all, long_run);
     tcase_add_test(all, nothing_to_do);

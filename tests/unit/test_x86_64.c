@@ -350,6 +350,36 @@ static const struct {
     {"c3",                            NULL,                            0, 0,              0 },
 };
 
+/* Short forms are the long ones' own: widening leads back. */
+static const struct {
+    const char *hex, *result;
+} narrows[] = {
+    {"e9 11 22 33 44",       "eb 00"}, /* jmp */
+    {"0f 84 11 22 33 44",    "74 00"}, /* je */
+    {"0f 8f 11 22 33 44",    "7f 00"}, /* jg */
+    {"e8 11 22 33 44",       NULL   }, /* call */
+    {"eb 11",                NULL   }, /* is short */
+    {"f2 e9 11 22 33 44",    NULL   }, /* bnd jmp */
+    {"3e 0f 84 11 22 33 44", NULL   }, /* a branch hint */
+    {"ff e0",                NULL   }, /* jmp *%rax */
+};
+
+START_TEST(test_narrow)
+{
+    struct text text = text_of(narrows[_i].hex);
+    struct code_bytes code, canonical, wide;
+    bool ok = TARGET->narrow(text.bytes, text.length, &code);
+    ck_assert(ok == (narrows[_i].result != NULL));
+    if (!ok)
+        return;
+    check_code(&code, narrows[_i].result);
+    ck_assert(TARGET->widen(code.bytes, code.length, &wide));
+    ck_assert(TARGET->canonical(text.bytes, text.length, &canonical));
+    ck_assert_uint_eq(wide.length, canonical.length);
+    ck_assert_mem_eq(wide.bytes, canonical.bytes, wide.length);
+}
+END_TEST
+
 START_TEST(test_relocatable)
 {
     struct text text = text_of(relocatables[_i].hex);
@@ -559,6 +589,7 @@ int main(void)
     tcase_add_test(tests, test_targets);
     tcase_add_loop_test(tests, test_canonical, 0, COUNT(canonicals));
     tcase_add_loop_test(tests, test_retarget, 0, COUNT(retargets));
+    tcase_add_loop_test(tests, test_narrow, 0, COUNT(narrows));
     tcase_add_loop_test(tests, test_relocatable, 0, COUNT(relocatables));
     tcase_add_loop_test(tests, test_shift, 0, COUNT(shifts));
     tcase_add_loop_test(tests, test_call_to_jump, 0, COUNT(thunks));
