@@ -120,25 +120,69 @@ bool rows_allow_call(const struct facts *facts, const struct payload *payload,
     return true;
 }
 
-/* The slots that the helper's rows know of when they are made from this site. */
-uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
+/* The slots that `i`, an instruction of the payload or the one behind it, knows of and
+ * the site does not: of these registers. */
+static uint64_t slots_at(const struct facts *facts, uint32_t insn, uint32_t i,
+                         uint64_t registers)
 {
     const struct program *program = facts->program;
-    const struct row *before = NULL;
+    const struct target *target = program->target;
+    const struct row *before = row_get(program->rows, facts->row[insn]);
+    const struct row *now = row_get(program->rows, facts->row[i]);
     uint64_t key = 0;
-    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
-        before = row_get(program->rows, facts->row[insn]);
-        const struct row *now = row_get(program->rows, facts->row[i]);
-        for (uint32_t r = 0; r < now->rule_count; r++) {
-            const struct rule *rule = &now->rules[r];
-            if (is_slot(program->target, before, rule)) {
-                int64_t slot = before->cfa_offset + rule->value;
-                key = mix(mix(key, i - insn), before->cfa_register);
-                key = mix(mix(key, rule->column), (uint64_t)slot);
-            }
+    for (uint32_t r = 0; r < now->rule_count; r++) {
+        const struct rule *rule = &now->rules[r];
+        uint8_t reg = target->register_of_dwarf(rule->column);
+        if (is_slot(target, before, rule) && has_register(registers, reg)) {
+            int64_t slot = before->cfa_offset + rule->value;
+            key = mix(mix(key, i - insn), before->cfa_register);
+            key = mix(mix(key, rule->column), (uint64_t)slot);
         }
     }
     return key;
+}
+
+/* The slots that the helper's rows know of when they are made from this site. At its
+ * return those count of which the payload has written the register: a compiler may
+ * state them no sooner than behind it. */
+uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
+{
+    uint64_t key = 0, written = 0;
+    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
+        uint64_t slots = slots_at(facts, insn, i, UINT64_MAX);
+        key = slots ? mix(key, slots) : key;
+    }
+    uint32_t behind = facts_behind(facts, insn, length);
+    if (behind == NO_INDEX || facts->row[behind] == facts->row[insn] ||
+        facts->row[behind] == ROW_NONE || facts->row[insn] == ROW_NONE) {
+        return key;
+    }
+    for (uint32_t i = insn; i < behind; i++) {
+        written |= facts->program->insns[i].defs;
+    }
+    uint64_t late = slots_at(facts, insn, behind, written);
+    return late ? mix(key, late) : key;
+}
+
+/* The return address has been stored, and the next row, in a straight line from here,
+ * says where. The rewriter says it earlier then, so no call loses it. */
+static bool is_told_soon(const struct facts *facts, uint32_t insn)
+{
+    const struct program *program = facts->program;
+    uint32_t next = facts->row_end[insn];
+    if (!bit_get(facts->link_stored, insn) || next >= program->insn_count ||
+        program->insns[next].function != program->insns[insn].function ||
+        facts->row[next] == ROW_NONE) {
+        return false;
+    }
+    for (uint32_t i = insn + 1; i <= next; i++) {
+        if ((program->insns[i].traits & INSN_LEADER) != 0) {
+            return false;
+        }
+    }
+    const struct row *row = row_get(program->rows, facts->row[next]);
+    const struct rule *rule = row_rule(row, program->target->dwarf_return_column);
+    return rule != NULL && rule->kind == RULE_OFFSET;
 }
 
 /* The second witness: where the row finds the return address in the link register, it
@@ -152,7 +196,7 @@ bool link_is_live(const struct facts *facts, uint32_t insn)
     if ((facts->program->insns[insn].traits & INSN_LINK_LIVE) != 0) {
         return true;
     }
-    if (facts->row[insn] == ROW_NONE || bit_get(facts->link_stored, insn)) {
+    if (facts->row[insn] == ROW_NONE || is_told_soon(facts, insn)) {
         return false;
     }
     const struct row *row = row_get(facts->program->rows, facts->row[insn]);

@@ -43,7 +43,42 @@ struct frame_editor {
     const struct fde *fde;
     uint32_t start, end; /* new section offsets */
     struct changes changes;
+    /* `late` holds until old offset `late_end`, and a site in it has overwritten the
+     * link register: `told` takes its place from there on. ROW_NONE: no such row. */
+    uint32_t late, late_end, told;
 };
+
+/* A site overwrites the link register where the row still finds the return address
+ * there: it has been stored, and the next row says where (choose has looked). What that
+ * row says is said now. */
+static void tell_link(struct frame_editor *editor, const struct edit *edit,
+                      uint32_t row)
+{
+    const struct target *target = editor->program->target;
+    const struct fde *fde = editor->fde;
+    if (edit->site == NO_INDEX || target->link_register >= 64 || row == ROW_NONE ||
+        row == editor->late)
+        return;
+    uint32_t form = editor->plan->sites[edit->site].form;
+    if ((form != FORM_PLAIN && form != FORM_THUNK) ||
+        !row_holds_link(target, row_get(editor->program->rows, row)))
+        return;
+    uint32_t c = 0;
+    while (c < fde->change_count && fde->changes[c].offset <= edit->start)
+        c++;
+    assert(c < fde->change_count);
+    const struct row *next = row_get(editor->program->rows, fde->changes[c].row);
+    const struct rule *rule = row_rule(next, target->dwarf_return_column);
+    assert(rule && rule->kind == RULE_OFFSET);
+    editor->late = row;
+    editor->late_end = fde->changes[c].offset;
+    editor->told = row_with_rule(editor->arena, editor->program->rows, row, rule);
+}
+
+static uint32_t told_row(const struct frame_editor *editor, uint32_t row, uint32_t old)
+{
+    return row == editor->late && old < editor->late_end ? editor->told : row;
+}
 
 static void change_at_edit(struct frame_editor *editor, const struct edit *edit)
 {
@@ -54,6 +89,11 @@ static void change_at_edit(struct frame_editor *editor, const struct edit *edit)
     uint32_t before = fde_row_at(fde, edit->start);
     bool last = edit->end >= fde->start + fde->length;
     uint32_t after = last ? before : fde_row_at(fde, edit->end);
+    if (edit->start >= editor->late_end)
+        editor->late = ROW_NONE;
+    tell_link(editor, edit, before);
+    before = told_row(editor, before, edit->start);
+    after = told_row(editor, after, edit->end);
     change(&editor->changes, at, before);
     if (edit->site != NO_INDEX && edit->call > 0) {
         const struct site *site = &editor->plan->sites[edit->site];
@@ -160,6 +200,7 @@ bool frames_edit(const struct frame_job *job, struct frame_edits *out,
                                       .plan = job->plan,
                                       .layout = &job->layouts[code],
                                       .fde = differ ? &weaker : fde,
+                                      .late = ROW_NONE,
                                       .changes = {.arena = job->arena}};
         if (!edit_fde(&editor, object, differ, &edits[f], err))
             return false;

@@ -267,6 +267,8 @@ struct range_list frames_of_helpers(struct arena *arena, const struct program *p
 /* rows.c: rows that exist only because of us. */
 uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
                        const struct rule *rule);
+/* The return address is in the link register. */
+bool row_holds_link(const struct target *target, const struct row *row);
 /* The row while the link register is kept as the form says. */
 uint32_t row_while_saved(struct arena *arena, const struct program *program,
                          uint32_t row, const struct site *site);

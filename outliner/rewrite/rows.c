@@ -64,7 +64,7 @@ static bool told_by_stack(const struct target *target, const struct row *row)
 
 /* The return address is in the link register. Otherwise that register holds something
  * else, and whoever keeps it says nothing about the return address. */
-static bool link_holds_return(const struct target *target, const struct row *row)
+bool row_holds_link(const struct target *target, const struct row *row)
 {
     const struct rule *rule = row_rule(row, target->dwarf_return_column);
     return !rule || rule->kind == RULE_SAME_VALUE;
@@ -76,7 +76,7 @@ static uint32_t row_on_stack(struct arena *arena, const struct program *program,
     const struct target *target = program->target;
     uint32_t column = target->dwarf_return_column;
     struct row copy = *row_get(program->rows, row);
-    bool stated = link_holds_return(target, &copy);
+    bool stated = row_holds_link(target, &copy);
     bool told = told_by_stack(target, &copy);
     if (told)
         copy.cfa_offset += target->save_stack_shift;
@@ -98,7 +98,7 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
     if (site->form == FORM_SAVE_STACK)
         return row_on_stack(arena, program, row);
     assert(site->form == FORM_SAVE_REGISTER);
-    if (!link_holds_return(program->target, row_get(program->rows, row)))
+    if (!row_holds_link(program->target, row_get(program->rows, row)))
         return row;
     uint32_t dwarf = program->target->dwarf_of_register(site->scratch);
     assert(dwarf != NO_INDEX);
@@ -193,7 +193,13 @@ void rows_of_helper(struct arena *arena, const struct program *program,
             inside.depth -= insn->sp_value;
         inside.written |= insn->defs;
     }
-    /* Only the return of a called helper comes behind the payload. */
+    /* Only the return of a called helper comes behind the payload. What the function
+     * states there may be late: it is true all the same. */
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, first->insn)];
+    uint32_t behind = first->insn + helper->length;
+    if (behind < function->first_insn + function->insn_count)
+        inside.now = program_row(program, behind);
     bool returns = helper->entry_row != ROW_NONE && !helper->tail;
     rows[helper->length] =
         returns ? called_row(arena, program, &inside) : rows[helper->length - 1];

@@ -170,7 +170,11 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     }
     if (walk->before.offset >= walk->end)
         return true;
-    before = row_at_exit(walk, before, after, keeping);
+    if (walk->depth == 0 && walk->link_stored && before == walk->last_row &&
+        (walk->link_lost || after != before))
+        before = row_with_link_told(verify, walk->before);
+    else
+        before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))
         return walk_fail(walk, err, "wrong unwind row");
     return walk->depth == 0 || same_kind_of_frame(walk, old, new) ||
@@ -307,6 +311,7 @@ static bool is_link_stored(const struct walk *walk, const struct view *before)
 void walk_note(struct walk *walk, const struct view *before, const struct view *after)
 {
     walk->link_stored = is_link_stored(walk, before);
+    walk->link_lost = walk->link_lost && walk->link_stored;
     walk->last_row = row_before(walk);
     walk->is_glued = is_first_half(walk->verify, before);
     walk->glued = after->at;

@@ -163,6 +163,24 @@ bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
            (!keeps_value(kept) && after == changed_row(verify, row, kept, shift));
 }
 
+uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
+{
+    const struct fde *fde;
+    uint32_t number = row_of_spot(&verify->before, spot, &fde);
+    if (!row_keeps_link(verify, number))
+        return number;
+    uint32_t c = 0;
+    while (c < fde->change_count && fde->changes[c].offset <= spot.offset)
+        c++;
+    const struct row *next =
+        c < fde->change_count ? known_row(verify, fde->changes[c].row) : NULL;
+    const struct rule *rule =
+        next ? row_rule(next, verify->target->dwarf_return_column) : NULL;
+    return rule && rule->kind == RULE_OFFSET
+               ? changed_row(verify, known_row(verify, number), rule, 0)
+               : number;
+}
+
 /* --- called helpers --- */
 
 /* `rule` of the helper's row says the same place as the rule of its column in `truth`,

@@ -88,6 +88,8 @@ static bool enter(struct walk *walk, struct entered entered, struct spot target,
 {
     entered.row = row_of_spot(&walk->verify->before, walk->before, NULL);
     entered.link_stored = walk->link_stored && entered.row == walk->last_row;
+    uint32_t row = row_of_spot(&walk->verify->after, walk->after, NULL);
+    entered.link_told = !row_keeps_link(walk->verify, row);
     if (!check_entry(walk, &entered, target, err))
         return false;
     walk->entered[walk->depth++] = entered;
@@ -203,8 +205,9 @@ static bool check_link(struct walk *walk, const struct entered *entered,
     bool behind = walk->before.offset >= walk->end;
     uint32_t now =
         behind ? entered->row : row_of_spot(&verify->before, walk->before, NULL);
-    bool late =
-        entered->link_stored && (now == entered->row || !row_keeps_link(verify, now));
+    bool late = entered->link_stored && entered->link_told &&
+                (now == entered->row || !row_keeps_link(verify, now));
+    walk->link_lost = late && !behind;
     if (!late && (row_keeps_link(verify, entered->row) || row_keeps_link(verify, now)))
         return walk_fail(walk, err, "the call to a helper loses the return address");
     return true;

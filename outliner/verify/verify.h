@@ -156,6 +156,9 @@ bool views_agree(struct verify *verify, const struct view *before,
 uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde);
 /* The row leaves the return address in the link register. */
 bool row_keeps_link(const struct verify *verify, uint32_t row);
+/* The row of `before` there; where it leaves the return address in the link register, the
+ * next row knows better: with what that says. */
+uint32_t row_with_link_told(const struct verify *verify, struct spot spot);
 enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
 /* Where a site keeps the link register. */
 struct keeping {
@@ -239,6 +242,7 @@ struct entered {
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
     bool link_stored;       /* walk.link_stored, when it was entered */
+    bool link_told;         /* the row at the call says where it was stored */
     struct spot resume;     /* behind the call or jump */
 };
 
@@ -262,6 +266,8 @@ struct walk {
     /* `before` has just stored the link register in its frame, and no row says so yet:
      * a compiler that describes calls only states a prologue at its end. */
     bool link_stored;
+    /* A helper has overwritten it meanwhile: the output must say where it was stored. */
+    bool link_lost;
 };
 #define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
 #define walk_fail(walk, err, ...)                                                      \
