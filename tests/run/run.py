@@ -4,6 +4,8 @@
 usage: run.py --mo-link PATH [--corpora DIR] [--work DIR] [--only SUBSTRING] [SUITE]...
 
 Suites: fixtures (every program of fixtures/programs, by compilers, levels and flags),
+        shared (a C++ library that throws into its user, and the programs of cxx, linked
+        with shared libraries),
         debug (two files with debug information, merged),
         cxx (every program of fixtures/programs-cxx: exceptions of all kinds),
         cxxlib (the same, with Debian's libstdc++.a and libgcc_eh.a outlined along with
@@ -11,6 +13,7 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         libc (programs that use much of the C and C++ libraries, all of which is outlined:
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
         archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
+        random (programs of generate.py, with what csmith leaves out; --count of them),
         csmith (random programs; --count of them for each target and compiler),
         switches (random programs made of switches; the same, see switches.py),
         cxxrandom (random C++ programs about exceptions, of parts that several compilers
@@ -31,6 +34,7 @@ import threading
 import zlib
 
 import cxxgen
+import generate
 import switches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -301,6 +305,56 @@ def libc_cases(args):
         yield name, case
 
 
+def run_dynamic(target, program):
+    """With the target's own shared libraries."""
+    emulator = RUNNER[target] + (["-L", "/usr/aarch64-linux-gnu"] if RUNNER[target] else [])
+    code, out, _ = call(emulator + [program])
+    return code, out
+
+
+def link_shared(target, folder, library, user):
+    """A user of a shared library that lies beside it."""
+    os.makedirs(folder, exist_ok=True)
+    program = os.path.join(folder, "user")
+    if library:
+        must([GXX[target], "-shared", library, "-o", os.path.join(folder, "libthrow.so")])
+    must([GXX[target], user, "-o", program, "-pthread"] +
+         (["-L" + folder, "-lthrow", "-Wl,-rpath,$ORIGIN"] if library else []))
+    return run_dynamic(target, program)
+
+
+def shared_cases(args):
+    """A library that throws into its user; and the programs of programs-cxx, linked with
+    shared libraries."""
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for level in CXX_LEVELS[kind]:
+            sources = {"throw": ("shared/library.cc", "shared/user.cc")}
+            for program, own, kinds in cxx_programs():
+                if kind in kinds and level == CXX_LEVELS[kind][0]:
+                    sources[program] = (None, "programs-cxx/" + program, *own)
+            for short, (library, user, *own) in sources.items():
+                name = "%s-%s%s-shared-%s" % (target, kind, level, short)
+
+                def case(folder, target=target, kind=kind, level=level, library=library,
+                         user=user, own=own, name=name):
+                    objects = []
+                    for source in (library, user):
+                        made = source and os.path.join(folder, os.path.basename(source) + ".o")
+                        if made:
+                            compile_cxx(kind, target, [level, "-fPIC"] + own,
+                                        os.path.join("..", source), made)
+                        objects.append(made)
+                    before = link_shared(target, os.path.join(folder, "before"), *objects)
+                    for work, _ in works(args, name):
+                        done = [made and made + ".out" for made in objects]
+                        for made in filter(None, objects):
+                            must([args.mo_link] + work + [made, "-o", made + ".out"])
+                        after = link_shared(target, os.path.join(folder, "after"), *done)
+                        compare("%s (%s)" % (name, " ".join(work)), target, before, after)
+
+                yield name, case
+
+
 def debug_cases(args):
     """Two files with debug information, merged: sections of it are joined."""
     flags = [["-g"], ["-g", "-gdwarf-4"], ["-g", "-ffunction-sections"], ["-g", "-gz"]]
@@ -426,9 +480,30 @@ def cxxrandom_cases(args):
         yield name, case
 
 
-SUITES = {"libc": libc_cases, "fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases, "cxxlib": cxxlib_cases,
-          "archives": archive_cases, "csmith": csmith_cases, "switches": switch_cases,
-          "cxxrandom": cxxrandom_cases}
+def random_cases(args):
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for seed in range(args.seed, args.seed + args.count):
+            level = LEVELS[kind][seed % len(LEVELS[kind])]
+            flags = FLAGS[target][seed // 5 % len(FLAGS[target])]
+            name = "%s-%s%s%s-random-%d" % (target, kind, level, "".join(flags), seed)
+
+            def case(folder, target=target, kind=kind, level=level, seed=seed, name=name,
+                     flags=flags):
+                source, made = os.path.join(folder, "r.c"), os.path.join(folder, "a.o")
+                with open(source, "w") as file:
+                    file.write(generate.program(seed))
+                must(compiler(kind, target) + [level, "-w"] + flags +
+                     ["-c", source, "-o", made])
+                check(args, name, target, folder, [made], [made], [],
+                      flags=["-no-pie"] if "-fno-pic" in flags else [])
+
+            yield name, case
+
+
+SUITES = {"fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases,
+          "cxxlib": cxxlib_cases, "cxxrandom": cxxrandom_cases, "shared": shared_cases,
+          "libc": libc_cases, "archives": archive_cases, "csmith": csmith_cases,
+          "switches": switch_cases, "random": random_cases}
 
 
 def attempt(args, name, case):
