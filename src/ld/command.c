@@ -38,6 +38,7 @@ static void note_option(struct reading *reading, const struct word *word)
     case MEANS_GC: command->gc_sections = true; break;
     case MEANS_NO_GC: command->gc_sections = false; break;
     case MEANS_STRIP: command->strips_debug = true; break;
+    case MEANS_PRINT_GC: command->prints = command->prints_gc = true; break;
     case MEANS_PRINT_MAP: command->prints = command->prints_map = true; break;
     case MEANS_PRINT:
     case MEANS_INFORM: command->prints = true; break;

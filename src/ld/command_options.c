@@ -45,7 +45,7 @@ static const struct option_entry long_options[] = {
     {"trace-symbol", MEANS_PRINT, true},
     {"cref", MEANS_PRINT, false},
     {"stats", MEANS_PRINT, false},
-    {"print-gc-sections", MEANS_PRINT, false},
+    {"print-gc-sections", MEANS_PRINT_GC, false},
     {"print-icf-sections", MEANS_PRINT, false},
     {"print-memory-usage", MEANS_PRINT, false},
     {"print-map-discarded", MEANS_PRINT, false},

@@ -12,6 +12,7 @@
  *   outline  new files for them
  *   replace  the command line with the new files in it
  *   judge    whether the new link is the same program, and smaller
+ *   deliver  what both links have said, in the names that the user knows
  */
 #ifndef MO_LD_H
 #define MO_LD_H
@@ -35,6 +36,7 @@ enum word_meaning {
     MEANS_LIBRARY,
     MEANS_PRINT, /* writes to standard output */
     MEANS_PRINT_MAP,
+    MEANS_PRINT_GC,
     MEANS_MAP,
     MEANS_SCRIPT,
     MEANS_SIDE, /* writes a file about the link itself: once is enough */
@@ -64,7 +66,7 @@ struct command {
     const char *map;       /* -Map=FILE, or NULL */
     const char *emulation; /* "elf_x86_64", or NULL */
     struct text_list scripts;
-    bool relocatable, gc_sections, strips_debug, prints, prints_map;
+    bool relocatable, gc_sections, strips_debug, prints, prints_map, prints_gc;
     const char *strange; /* an option that we cannot follow, or NULL */
 };
 
@@ -228,5 +230,25 @@ bool judge_measure(struct arena *session, const char *path, struct extent *out);
 const char *judge_traces(struct arena *session, const struct trace *first,
                          const struct trace *second, const struct choice *choice,
                          const char *helpers);
+
+/* --- deliver.c --- */
+
+/* The second link has been taken. */
+struct delivery {
+    struct arena *session;
+    const struct command *command;
+    const struct choice *choice;
+    const char *scratch, *output; /* where the second link wrote */
+    const char *mold_map;         /* or NULL */
+};
+
+/* Warnings of the first link, without the lines that answer us. */
+void deliver_messages(const struct command *command, struct bytes text);
+/* What the user's own options print; the trace stands among it. */
+void deliver_output(const struct delivery *delivery, struct bytes text);
+/* -Map=FILE, with the names that the user knows. */
+void deliver_map(const struct delivery *delivery);
+void deliver_report(struct arena *session, const struct options *options,
+                    const char *scratch);
 
 #endif

@@ -137,15 +137,6 @@ static struct trace read_trace(struct step *step, const struct outcome *outcome)
     return trace_read_map(step->session, text);
 }
 
-/* Warnings of the first link, without the lines that answer us. */
-static void repeat_messages(struct bytes text)
-{
-    for (struct bytes line; line_next(&text, &line);) {
-        if (!trace_is_gc_line(line))
-            fprintf(stderr, "%.*s\n", (int)line.size, (const char *)line.at);
-    }
-}
-
 static enum verdict link_first(struct step *step)
 {
     struct error err = {0};
@@ -214,16 +205,6 @@ static const char *second_fault(struct step *step, const struct outcome *outcome
     return NULL;
 }
 
-/* What the user's own options print, among the trace. */
-static void show_output(struct step *step, struct bytes text)
-{
-    struct error ignored = {0};
-    if (step->command.prints_map && step->map) /* mold prints its map or writes it */
-        step->command.prints = file_read(step->session, step->map, &text, &ignored);
-    for (struct bytes line; step->command.prints && line_next(&text, &line);)
-        printf("%.*s\n", (int)line.size, (const char *)line.at);
-}
-
 static bool link_second(struct step *step)
 {
     struct arena *session = step->session;
@@ -257,22 +238,11 @@ static bool link_second(struct step *step)
                      (unsigned long long)step->before.loaded,
                      step->linked - step->started, step->outlined - step->linked,
                      seconds() - step->outlined));
-    show_output(step, outcome.out);
+    struct delivery delivery = {session, &step->command, &step->choice, step->scratch,
+                                output, step->map};
+    deliver_output(&delivery, outcome.out);
+    deliver_map(&delivery);
     return true;
-}
-
-static void deliver_report(struct step *step)
-{
-    struct error err = {0};
-    struct bytes text = {0};
-    const char *path = path_join(step->session, step->scratch, REPORT_FILE);
-    if (step->options.report == REPORT_NONE ||
-        !file_read(step->session, path, &text, &err))
-        return;
-    if (!step->options.report_path)
-        fwrite(text.at, 1, text.size, stdout);
-    else if (!file_write(step->options.report_path, text, &err))
-        fprintf(stderr, "mo-link: %s\n", err.message);
 }
 
 /* --- the whole --- */
@@ -291,11 +261,11 @@ static enum verdict link_in_scratch(struct step *step)
     step->linked = seconds();
     if (verdict != LINKED)
         return verdict;
-    repeat_messages(step->first.err);
+    deliver_messages(&step->command, step->first.err);
     bool better = is_regular(step->command.output) && outline(step) &&
                   link_second(step);
     if (better || step->options.dry_run)
-        deliver_report(step);
+        deliver_report(step->session, &step->options, step->scratch);
     /* The first link was silent about what the user wants to read. */
     return better || !step->command.prints ? LINKED : PASS_ON;
 }

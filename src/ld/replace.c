@@ -37,7 +37,7 @@ static void ask(struct arena *session, struct arguments *arguments,
 static bool prints(const struct word *word)
 {
     return word->meaning == MEANS_PRINT || word->meaning == MEANS_PRINT_MAP ||
-           word->meaning == MEANS_INFORM;
+           word->meaning == MEANS_PRINT_GC || word->meaning == MEANS_INFORM;
 }
 
 struct arguments arguments_first(struct arena *session, const char *real,

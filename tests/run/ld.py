@@ -332,8 +332,11 @@ def case_prints(place):
         raise Failed("-M prints nothing")
     place.both(["main.o", "one.o", "two.o", "-Wl,-Map=prog.map"])
     with open(os.path.join(place.folder, "prog.map")) as file:
-        if ".text" not in file.read():
-            raise Failed("-Map writes nothing")
+        text = file.read()
+    if ".text" not in text or "one.o" not in text or "mo-outlined.o" not in text:
+        raise Failed("-Map writes nothing")
+    if "mo-link-" in text:
+        raise Failed("-Map knows the scratch folder")
 
 
 def case_report(place):
@@ -423,7 +426,8 @@ CASES = {name[5:]: function for name, function in sorted(globals().items())
 def available(driver, linker):
     if shutil.which(DRIVERS[driver][0]) is None:
         return False
-    if driver.startswith("cross") and linker == "gold":
+    if driver.startswith("cross") and linker == "gold" or \
+            (driver, linker) == ("cross-gcc", "mold"):
         return False
     return linker == "lld" or shutil.which("ld." + linker) is not None
 
