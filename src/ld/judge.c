@@ -30,7 +30,7 @@ static struct section_view section_at(const uint8_t *at)
                                  load_le(at + 32, 8), (uint32_t)load_le(at + 4, 4)};
 }
 
-static bool find_sections(struct bytes image, const uint8_t **at, uint64_t *count)
+bool judge_sections(struct bytes image, const uint8_t **at, uint64_t *count)
 {
     enum { HEADER = 64, ENTRY = 64 };
     if (image.size < HEADER || memcmp(image.at, ELFMAG, SELFMAG) != 0 ||
@@ -55,7 +55,7 @@ bool judge_measure(struct arena *session, const char *path, struct extent *out)
     uint64_t count = 0, first = UINT64_MAX, last = 0;
     *out = (struct extent){0};
     if (!file_read(session, path, &image, &ignored) ||
-        !find_sections(image, &at, &count))
+        !judge_sections(image, &at, &count))
         return false;
     for (uint64_t i = 1; i < count; i++) {
         struct section_view section = section_at(at + 64 * i);

@@ -223,6 +223,9 @@ struct extent {
     uint64_t code_span; /* from the first byte of code to the last */
 };
 
+/* The section headers of an ELF64 image, 64 bytes each. False: there are none. */
+bool judge_sections(struct bytes image, const uint8_t **at, uint64_t *count);
+
 /* What a linked file brings into memory. False: it is no ELF file with sections. */
 bool judge_measure(struct arena *session, const char *path, struct extent *out);
 

@@ -55,11 +55,31 @@ static bool holds(struct bytes image, const char *word)
     return false;
 }
 
+/* The names of an object's sections, as one run of bytes; gABI chapter 4. */
+static struct bytes section_names(struct bytes image)
+{
+    const uint8_t *at = NULL;
+    uint64_t count = 0;
+    if (!judge_sections(image, &at, &count) || count == 0)
+        return (struct bytes){0};
+    uint64_t index = load_le(image.at + 62, 2);
+    if (index == 0xffff) /* SHN_XINDEX */
+        index = load_le(at + 40, 4);
+    if (index >= count)
+        return (struct bytes){0};
+    uint64_t offset = load_le(at + 64 * index + 24, 8);
+    uint64_t size = load_le(at + 64 * index + 32, 8);
+    if (offset > image.size || size > image.size - offset)
+        return (struct bytes){0};
+    return (struct bytes){image.at + offset, size};
+}
+
 static bool is_intermediate(struct bytes image)
 {
+    struct bytes names = section_names(image);
     return image.size >= 4 && (memcmp(image.at, "BC\xC0\xDE", 4) == 0 ||
                                memcmp(image.at, "\xDE\xC0\x17\x0B", 4) == 0 ||
-                               holds(image, "gnu.lto_.") || holds(image, ".llvm.lto"));
+                               holds(names, ".gnu.lto_.") || holds(names, ".llvm.lto"));
 }
 
 static void leave_alone(struct reading *reading, const char *name, const char *why)

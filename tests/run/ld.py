@@ -52,6 +52,7 @@ SOURCES = {
     "one.c": repetitive("one", 12),
     "two.c": repetitive("two", 12),
     "dead.c": repetitive("dead", 12),
+    "lto-words.c": 'const char *words(int i) { return i ? ".gnu.lto_.x" : ".llvm.lto"; }\n',
     # what no link may load: it would clash with main.c
     "unneeded.c": repetitive("unneeded", 4) + "int main(void) { return 99; }\n",
     "main.c": repetitive("own", 6) + "int printf(const char *, ...);\n" +
@@ -211,8 +212,10 @@ class Place:
 # --- cases: the name says what is linked ---
 
 def case_objects(place):
-    place.compile("main.c", "one.c", "two.c")
-    place.both(["main.o", "one.o", "two.o"])
+    place.compile("main.c", "one.c", "two.c", "lto-words.c")
+    new = place.both(["main.o", "one.o", "two.o", "lto-words.o"])
+    if "link-time optimisation" in new.stderr:
+        raise Failed("a string is taken for a section")
 
 
 def case_archive_with_unneeded_members(place):
