@@ -94,13 +94,13 @@ lsda_seeds() {
 # Small objects with debug information of every version.
 debug_seeds() {
     for target in x86_64 aarch64; do
-        for name in aligned redzone_frame redzone_index; do
+        for program in aligned redzone_frame redzone_index; do
             for version in 2 3 4 5; do
                 "$clang" --target="$target-linux-gnu" -O1 -g -gdwarf-$version -w -c \
-                    "$top/fixtures/programs/$name.c" -o "$1/$target-$name-$version.o"
+                    "$top/fixtures/programs/$program.c" -o "$1/$target-$program-$version.o"
                 [ "$target" = x86_64 ] || continue
-                gcc -O2 -g -gdwarf-$version -w -c "$top/fixtures/programs/$name.c" \
-                    -o "$1/gcc-$name-$version.o"
+                gcc -O2 -g -gdwarf-$version -w -c "$top/fixtures/programs/$program.c" \
+                    -o "$1/gcc-$program-$version.o"
             done
         done
     done
