@@ -53,7 +53,7 @@ system='[a-z]+\.h|sys/[a-z]+\.h'
 base='mo/(base|arena|array|bytes|error|parallel|table)\.h'
 own='[a-z_0-9]+\.h' # a header of the folder itself: has no slash
 model='mo/(object|insn|refusal)\.h'
-program='mo/(target|decoder|unwind|lsda|debug|program|plan|suffixtree)\.h'
+program='mo/(target|decoder|superset|unwind|lsda|debug|program|plan|suffixtree)\.h'
 
 sources=$(find include src outliner suffixtree targets -name '*.[ch]')
 only libelf 'libelf|gelf\.h|elfutils/|nlist\.h' src/object

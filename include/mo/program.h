@@ -47,6 +47,8 @@ struct function {
     uint64_t keeps;       /* registers live at its entry, though no call by the ABI puts
                              anything there: it saves them for callers who count on that
                              (preserve_most and its kin; liveness) */
+    bool opaque;          /* may be data: has no instructions, keeps its bytes (islands.c) */
+    bool fixed;           /* keeps its distance from the function before it */
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;

@@ -15,8 +15,6 @@
     X(NONE, "open", "open")                                                            \
     /* sections */                                                                     \
     X(SECTION_NAME, "frozen", "section has a meaning beyond plain code")               \
-    X(UNDECODABLE, "frozen", "bytes that do not decode exactly")                       \
-    X(DATA_IN_CODE, "frozen", "data lies in the code section")                         \
     X(UNKNOWN_RELOC, "frozen", "relocation whose meaning for moved code is not known") \
     X(REFERENCE_INTO_SECTION, "frozen",                                                \
       "reference into the section that is not understood")                             \
@@ -33,6 +31,9 @@
     /* functions */                                                                    \
     X(KEEP, "sealed", "kept by request")                                               \
     X(NO_SYMBOL, "sealed", "code outside of every sized function symbol")              \
+    X(UNDECODABLE, "sealed", "bytes that do not decode exactly")                       \
+    X(DATA_IN_CODE, "sealed", "data lies in it")                                       \
+    X(BESIDE_DATA, "sealed", "keeps its distance from data that may refer to it")      \
     X(SYMBOL_INSIDE, "sealed", "a symbol lies in its middle")                          \
     X(LABEL_TAKEN, "sealed", "address of an inner label is taken")                     \
     X(INDIRECT_JUMP, "sealed", "indirect jump that is neither table nor tail call")    \

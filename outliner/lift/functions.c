@@ -113,16 +113,13 @@ static bool decode_range(const struct cutter *cutter, uint32_t start, uint32_t e
     struct lift *lift = cutter->lift;
     uint32_t first = lift->insns.count;
     *only_nops = true;
-    if (start % lift->program->target->code_align) {
-        lift_freeze(lift, cutter->code, REFUSAL_UNDECODABLE, start);
+    if (start % lift->program->target->code_align)
         return false;
-    }
     for (uint32_t at = start; at < end;) {
         struct insn insn = {0};
         if (!decoder_decode(cutter->decoder, cutter->section->data.at + at, end - at,
                             at, &insn) ||
             insn.length == 0 || insn.length > end - at) {
-            lift_freeze(lift, cutter->code, REFUSAL_UNDECODABLE, at);
             lift->insns.count = first;
             return false;
         }
@@ -151,12 +148,15 @@ static bool add_function(const struct cutter *cutter, const struct span *span)
         lift_freeze(lift, cutter->code, span->refusal, span->start);
         return false;
     }
-    if (!decode_range(cutter, span->start, span->end, &only_nops))
-        return false;
-    if (only_nops && span->symbol == NO_INDEX) {
-        lift->insns.count = function.first_insn; /* padding */
-        return true;
-    }
+    bool decodes = decode_range(cutter, span->start, span->end, &only_nops);
+    bool gap = span->symbol == NO_INDEX;
+    if (gap || !decodes) /* tables lie in gaps, and may decode by chance */
+        lift->insns.count = function.first_insn;
+    if (gap && decodes && only_nops)
+        return true; /* padding */
+    function.opaque = gap || !decodes;
+    if (!decodes && !gap)
+        function.refusal = REFUSAL_UNDECODABLE;
     function.insn_count = lift->insns.count - function.first_insn;
     array_push(lift->arena, &lift->functions, function);
     return true;
@@ -190,7 +190,8 @@ static void cut(const struct cutter *cutter)
 }
 
 /* Symbols in the middle of a function seal it: something may enter there that nobody
- * sees. Mapping symbols say nothing here, and data among code freezes the section. */
+ * sees. Mapping symbols of code say nothing here; where data lies, no byte counts as an
+ * instruction. */
 static bool is_mapping_symbol(const struct symbol *symbol, char kind)
 {
     return symbol->name[0] == '$' && symbol->name[1] == kind &&
@@ -198,19 +199,28 @@ static bool is_mapping_symbol(const struct symbol *symbol, char kind)
            symbol->bind == STB_LOCAL;
 }
 
+void lift_make_opaque(struct lift *lift, uint32_t number, enum refusal why,
+                      uint64_t offset)
+{
+    struct function *function = &lift->program->functions[number];
+    lift_seal(lift, number, why, offset);
+    function->opaque = true;
+    function->insn_count = 0;
+}
+
 static void check_symbol(struct lift *lift, uint32_t code, const struct symbol *symbol)
 {
     if (symbol->type == STT_SECTION)
         return;
     bool data = symbol->type == STT_OBJECT || is_mapping_symbol(symbol, 'd');
-    if (data && symbol->value < program_section(lift->program, code)->data.size) {
-        lift_freeze(lift, code, REFUSAL_DATA_IN_CODE, symbol->value);
-        return;
-    }
-    if (data || is_mapping_symbol(symbol, 'x'))
+    if (is_mapping_symbol(symbol, 'x'))
         return;
     uint32_t number = program_function_at(lift->program, code, (uint32_t)symbol->value);
-    if (number == NO_INDEX)
+    if (data && number != NO_INDEX)
+        lift_make_opaque(lift, number, REFUSAL_DATA_IN_CODE, symbol->value);
+    else if (data && symbol->value < program_section(lift->program, code)->data.size)
+        lift_freeze(lift, code, REFUSAL_REFERENCE_INTO_SECTION, symbol->value);
+    if (data || number == NO_INDEX)
         return;
     const struct function *function = &lift->program->functions[number];
     if (symbol->value != function->start)

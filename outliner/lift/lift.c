@@ -125,6 +125,8 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     lift_gotos(&lift);
     if (options->only_tables)
         return true;
+    lift_covered(&lift);
+    lift_islands(&lift);
     lift_frames(&lift);
     drop_frozen(program);
     /* From here on every way into an open function is known. */

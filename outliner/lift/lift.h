@@ -26,6 +26,8 @@ struct lift {
     array_of(uint32_t) address_takers; /* instruction indices */
     /* Labels that something else than a branch refers to. */
     array_of(struct taken_label) taken;
+    /* Functions of which an instruction takes an inner label, nobody knows what for. */
+    array_of(uint32_t) suspects;
     /* Those that tables of labels hold, for computed goto. */
     array_of(struct label) labels;
 };
@@ -39,6 +41,7 @@ struct taken_label {
     uint32_t object, section, reloc; /* the relocation that takes it; section NO_INDEX:
                                         an instruction without one */
     uint32_t insn;                   /* that instruction, or NO_INDEX */
+    bool exact;                      /* the relocation needs no bias */
 };
 
 /* Each stage, in order. None fails: what is not understood is refused. */
@@ -51,6 +54,8 @@ void lift_landings(struct lift *lift);  /* landings.c: call-site tables */
 void lift_places(struct lift *lift);    /* places.c: where tables end at the latest */
 void lift_switches(struct lift *lift);  /* switches.c: jump tables; labels left over */
 void lift_gotos(struct lift *lift);     /* gotos.c: computed goto */
+void lift_covered(struct lift *lift);   /* covered.c: functions that may hold data */
+void lift_islands(struct lift *lift);   /* islands.c: data among code */
 void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
@@ -65,6 +70,9 @@ uint32_t lift_most_blocks(const struct program *program, struct stretch stretch)
 /* Refuse, unless it is refused already: the first reason found is the one reported. */
 void lift_freeze(struct lift *lift, uint32_t code, enum refusal why, uint64_t offset);
 void lift_seal(struct lift *lift, uint32_t function, enum refusal why, uint64_t offset);
+/* Seals it, and forgets its instructions: data may lie among them. */
+void lift_make_opaque(struct lift *lift, uint32_t function, enum refusal why,
+                      uint64_t offset);
 
 /* Shell-style match against any of the globs. */
 bool lift_matches(const char *const *globs, uint32_t count, const char *name);

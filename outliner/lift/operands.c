@@ -167,6 +167,8 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
     uint32_t last_atom = NO_INDEX, open = NO_INDEX, open_symbol = 0;
     uint32_t last = NO_INDEX; /* instruction with a relocation */
     operand->insn = function->first_insn;
+    if (function->opaque)
+        return section_reloc_at(section, function->end);
     for (; reloc < section->reloc_count; reloc++) {
         operand->reloc = &section->relocs[reloc];
         uint64_t at = operand->reloc->offset;

@@ -32,6 +32,7 @@ struct lead {
     uint32_t insn;    /* the instruction that holds it, or NO_INDEX */
     uint32_t code;    /* code index it leads into */
     int64_t position; /* section offset there */
+    bool exact;       /* that is certain, whatever the relocation's bias */
 };
 
 static const struct section *lead_section(const struct lead *lead)
@@ -50,7 +51,8 @@ static void take_label(const struct lead *lead)
 {
     struct taken_label taken = {lead->code,   (uint32_t)lead->position,
                                 lead->object, lead->section,
-                                lead->reloc,  lead->insn};
+                                lead->reloc,  lead->insn,
+                                lead->exact};
     array_push(lead->lift->arena, &lead->lift->taken, taken);
 }
 
@@ -85,22 +87,21 @@ static void note_from_insn(const struct lead *lead)
         return;
     }
     const struct function *function = &program->functions[number];
-    if (!is_transfer(insn) && function->symbol == NO_INDEX) {
-        lift_freeze(lead->lift, lead->code, REFUSAL_DATA_IN_CODE, position);
-        return;
-    }
-    if (position == function->start)
-        return;
+    if (position == function->start || function->opaque)
+        return; /* in the other case nothing moves around it: islands.c */
     uint32_t there = program_insn_in(program, number, position);
-    if (there == NO_INDEX)
+    if (there == NO_INDEX) {
         lift_seal(lead->lift, number, REFUSAL_BRANCH_INTO_INSN, position);
-    else if (insn->flow == FLOW_CALL && !program->code[lead->code].helpers)
+        if (!is_transfer(insn))
+            array_push(lead->lift->arena, &lead->lift->suspects, number);
+    } else if (insn->flow == FLOW_CALL && !program->code[lead->code].helpers) {
         lift_seal(lead->lift, number, REFUSAL_CALL_INSIDE, position);
-    else if (is_transfer(insn))
+    } else if (is_transfer(insn)) {
         program->insns[there].traits |=
             insn->function == number ? INSN_LEADER : INSN_LEADER | INSN_JOINED;
-    else
+    } else {
         take_label(lead);
+    }
 }
 
 /* A memory operand (not the address of something) that reads from the code section. */
@@ -201,17 +202,18 @@ static void note_data_reloc(struct lead *lead)
         program_function_at(program, lead->code, (uint32_t)lead->position);
     bool at_start = number != NO_INDEX &&
                     program->functions[number].start == (uint32_t)lead->position;
-    if (kind == RELOC_PC || kind == RELOC_CALL) {
+    if (!lead->exact && (kind == RELOC_PC || kind == RELOC_CALL)) {
         take_label(lead); /* only a jump table can explain it */
         add_ref(lead);
-    } else if (kind != RELOC_ABSOLUTE) {
+    } else if (!lead->exact && kind != RELOC_ABSOLUTE) {
         lift_freeze(lead->lift, lead->code, REFUSAL_UNKNOWN_RELOC, 0);
     } else if (number == NO_INDEX) {
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION,
                     (uint64_t)lead->position);
     } else {
         uint32_t insn = program_insn_in(program, number, (uint32_t)lead->position);
-        if (!at_start)
+        bool opaque = program->functions[number].opaque;
+        if (!at_start && !opaque)
             take_label(lead);
         if (!at_start && insn != NO_INDEX)
             program->insns[insn].traits |= INSN_ENTERED;
@@ -261,7 +263,7 @@ static void note_reloc(struct lead *lead)
         note_data_reloc(lead);
 }
 
-/* A relocation in code that was not decoded. Its bias is unknown where the target has
+/* A relocation in code that was not decoded, or in an opaque function. Its bias is unknown where the target has
  * one, so only a call or reference to a symbol itself is understood (an addend of -4 is
  * the common case of x86-64; without a bias the addend is exact). */
 static void note_frozen_reloc(struct lead *lead)
@@ -273,6 +275,7 @@ static void note_frozen_reloc(struct lead *lead)
     const struct object *object = lead->lift->program->objects->items[lead->object];
     const struct symbol *symbol = &object->symbols[lead->at->symbol];
     bool exact = target->code_align > 1;
+    lead->exact = exact;
     if (symbol->type != STT_SECTION &&
         lead->at->addend ==
             (exact || !lead->kind || lead->kind->kind == RELOC_ABSOLUTE ? 0 : -4))
@@ -321,7 +324,8 @@ static uint32_t insn_around(const struct program *program, uint32_t code,
         }
     }
     uint32_t function = program_function_at(program, code, offset);
-    return function == NO_INDEX ? NO_INDEX : insn_covering(program, function, offset);
+    bool none = function == NO_INDEX || program->functions[function].opaque;
+    return none ? NO_INDEX : insn_covering(program, function, offset);
 }
 
 static void note_section(struct lift *lift, uint32_t object, uint32_t index)
@@ -340,10 +344,12 @@ static void note_section(struct lift *lift, uint32_t object, uint32_t index)
                             .insn = NO_INDEX};
         bool in_code = code != NO_INDEX;
         if (in_code && program->code[code].function_count) {
-            lead.insn = insn_around(program, code, (uint32_t)lead.at->offset, near);
-            if (lead.insn == NO_INDEX)
+            uint32_t at = (uint32_t)lead.at->offset;
+            lead.insn = insn_around(program, code, at, near);
+            near = lead.insn != NO_INDEX ? lead.insn : near;
+            if (lead.insn == NO_INDEX &&
+                program_function_at(program, code, at) == NO_INDEX)
                 continue; /* in the padding: frozen already */
-            near = lead.insn;
         }
         if (in_code && lead.insn == NO_INDEX)
             note_frozen_reloc(&lead);

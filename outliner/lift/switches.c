@@ -217,8 +217,10 @@ static void settle_label(struct lift *lift, const struct place_key *keys,
     struct program *program = lift->program;
     if (label->insn != NO_INDEX) {
         uint32_t f = program_function_at(program, label->code, label->position);
-        if (!explained[label->insn])
+        if (!explained[label->insn]) {
             lift_seal(lift, f, REFUSAL_LABEL_TAKEN, label->position);
+            array_push(lift->arena, &lift->suspects, f);
+        }
         return;
     }
     const struct jump_table *table = table_of_label(program, keys, label);
@@ -226,7 +228,7 @@ static void settle_label(struct lift *lift, const struct place_key *keys,
         settle_entry(program, table, label);
         return;
     }
-    if (is_pc_relative(program, label)) {
+    if (!label->exact && is_pc_relative(program, label)) {
         lift_freeze(lift, label->code, REFUSAL_REFERENCE_INTO_SECTION, label->position);
         return;
     }

@@ -50,8 +50,10 @@ static void keep_until(struct placer *placer, uint32_t end)
 static void place_function(struct placer *placer, const struct function *function)
 {
     assert(function->start >= placer->old);
-    uint32_t start = (uint32_t)align_up(placer->new, function->align);
-    put(placer, PIECE_PADDING, function->start, start - placer->new);
+    if (function->fixed)
+        keep_until(placer, function->start);
+    uint32_t padding = (function->start - placer->new) & (function->align - 1);
+    put(placer, PIECE_PADDING, function->start, function->fixed ? 0 : padding);
     uint32_t end_insn = function->first_insn + function->insn_count;
     for (; placer->edit < placer->edit_count; placer->edit++) {
         const struct edit *edit = &placer->edits[placer->edit];

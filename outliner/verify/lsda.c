@@ -115,7 +115,7 @@ bool walk_check_handler(struct walk *walk, const struct view *before,
         return false;
     if (old->pad == NO_INDEX)
         return true;
-    struct pending pad = {walk->before, walk->after, walk->before, asked};
+    struct pending pad = {walk->before, walk->after, walk->before, asked, 0};
     pad.before.offset = old->pad;
     pad.after.offset = new->pad;
     array_push(verify->arena, &walk->verify->pending, pad);

@@ -46,18 +46,34 @@ struct pair {
     uint32_t before, after; /* section offsets */
 };
 
+/* A stretch of bytes that may be data. */
+struct island {
+    uint32_t before, after, size; /* section offsets, bytes */
+    bool gap;                     /* between functions */
+};
+
+/* A function that has kept its bytes. If some instruction takes an address in it, parts of
+ * it may be data, whose instructions make no sense. */
+struct suspect {
+    struct island island;
+    struct spot old, new;
+};
+
 /* Where the code of a section of `before` has gone. */
 struct section_map {
     bool identity;    /* nothing changed; the rest is unused */
     uint32_t size;    /* of the old section */
     uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
+    bool *taken;      /* by old offset: an instruction takes its address */
     array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
+    array_of(struct island) islands;
 };
 
 /* A reference that was met before the map of its section was complete. */
 struct pending {
     struct spot from_before, from_after; /* where the reference is … */
     struct spot before, after;           /* … and what it means */
+    uint32_t suspect; /* index + 1 of the suspect that holds it, or 0 */
 };
 
 /* A helper's row says where a register was saved, and the row of this site does not say
@@ -81,6 +97,7 @@ struct verify {
     bool maps_complete;
     bool padded; /* `after` may have no-ops that `before` has not */
     array_of(struct pending) pending;
+    array_of(struct suspect) suspects;
     struct table *claimed;   /* what helpers' rows say of saved registers … */
     struct table *confirmed; /* … and what some site's rows say as well */
     array_of(struct claim) claims;
@@ -300,6 +317,17 @@ bool walk_check_handler(struct walk *walk, const struct view *before,
                         const struct view *after, struct error *err);
 /* It has been found there. */
 void walk_note(struct walk *walk, const struct view *before, const struct view *after);
+
+/* --- islands.c: bytes that may be data --- */
+/* It is what it was; its bytes go into the map. */
+bool verify_island(struct verify *verify, const struct island *island, struct spot old,
+                   struct spot new, struct section_map *map, struct error *err);
+/* Whatever an island may refer to is where it finds it. */
+bool verify_distance(struct verify *verify, const struct island *island,
+                     struct spot old, struct spot new, struct error *err);
+/* The same for all islands of a section. */
+bool verify_distances(struct verify *verify, struct spot old, struct spot new,
+                      struct error *err);
 
 /* --- data.c, symbols.c --- */
 bool verify_data(struct verify *verify, struct error *err);

@@ -27,7 +27,8 @@ static int by_place(const void *a, const void *b)
 static bool is_function(const struct symbol *symbol)
 {
     return (symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC) &&
-           symbol->section != SECTION_UNDEFINED && symbol->section < SECTION_COMMON;
+           symbol->size > 0 && symbol->section != SECTION_UNDEFINED &&
+           symbol->section < SECTION_COMMON;
 }
 
 /* Aliases are one range: their number may change, when a local gets a global one. */
@@ -164,15 +165,54 @@ static void note_end(struct walk *walk, struct section_map *map)
     array_push(walk->verify->arena, &map->ends, pair);
 }
 
-static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair start,
-                         struct pair end, struct error *err)
+/* All of `before` up to `end` decodes. */
+static bool decodes(const struct walk *walk, uint32_t start, uint32_t end)
 {
-    bool inside = start.before < walk->function_end;
-    uint32_t code_end =
-        inside ? end.before : end_of_code(walk, start.before, end.before);
+    struct view view;
+    struct spot at = walk->before;
+    for (at.offset = start; at.offset < end; at.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->before, at, &view) ||
+            view.insn.length == 0)
+            return false;
+    }
+    return at.offset == end;
+}
+
+/* What may be data. Padding may have grown in front of a gap. */
+static bool walk_island(struct walk *walk, struct section_map *map, struct pair start,
+                        struct pair end, bool gap, struct error *err)
+{
+    uint32_t size = end.before - start.before;
     walk->before.offset = start.before;
     walk->after.offset = start.after;
-    walk->end = inside ? walk->function_end : code_end;
+    if (end.after - start.after < size || (!gap && end.after - start.after != size))
+        return verify_fail(walk->verify, walk->before, walk->after, err,
+                           "data among code has another size");
+    if (!check_padding(walk, end.after - size, err))
+        return false;
+    struct island island = {start.before, walk->after.offset, size, gap};
+    if (!verify_island(walk->verify, &island, walk->before, walk->after, map, err))
+        return false;
+    walk->before.offset = end.before;
+    walk->after.offset = end.after;
+    note_end(walk, map);
+    return true;
+}
+
+/* An instruction takes an address in its section: data may lie there. */
+static void note_taken(struct section_map *map, const struct insn *insn)
+{
+    bool transfers =
+        insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH || insn->flow == FLOW_CALL;
+    if ((insn->traits & INSN_PC_RELATIVE) && !transfers && insn->target < map->size)
+        map->taken[insn->target] = true;
+}
+
+static bool walk_code(struct walk *walk, struct section_map *map, struct pair start,
+                      struct pair end, uint32_t code_end, struct error *err)
+{
+    walk->before.offset = start.before;
+    walk->after.offset = start.after;
     while (walk->before.offset < code_end) {
         struct view view;
         if (walk->verify->padded && !pass_padding(walk, end.after, err))
@@ -186,6 +226,7 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
         if (!view_at(walk->verify, &walk->verify->before, walk->before, &view))
             return verify_fail(walk->verify, walk->before, walk->after, err,
                                "changed code that does not decode");
+        note_taken(map, &view.insn);
         if (!walk_over(walk, &view, err))
             return false;
     }
@@ -195,6 +236,54 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
     note_end(walk, map);
     walk->before.offset = end.before;
     return check_padding(walk, end.after, err);
+}
+
+static bool same_stretch(const struct walk *walk, struct pair start, struct pair end)
+{
+    uint32_t size = end.before - start.before;
+    const struct verify *verify = walk->verify;
+    return end.after - start.after == size &&
+           memcmp(spot_section(&verify->before, walk->before)->data.at + start.before,
+                  spot_section(&verify->after, walk->after)->data.at + start.after,
+                  size) == 0;
+}
+
+/* The function has kept its bytes. What it refers to is excused if that turns out to be
+ * data: see is_excused(). */
+static void note_suspect(struct walk *walk, struct pair start, struct pair end,
+                         uint32_t pending)
+{
+    struct verify *verify = walk->verify;
+    struct suspect suspect = {
+        .island = {start.before, start.after, end.before - start.before, false},
+        .old = walk->before,
+        .new = walk->after
+    };
+    if (verify->pending.count == pending)
+        return;
+    array_push(verify->arena, &verify->suspects, suspect);
+    for (uint32_t i = pending; i < verify->pending.count; i++)
+        verify->pending.items[i].suspect = verify->suspects.count;
+}
+
+/* What lies between functions is nobody's code; a function is code if it decodes. One
+ * that has kept its bytes may hold data all the same. */
+static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair start,
+                         struct pair end, struct error *err)
+{
+    bool gap = start.before >= walk->function_end;
+    walk->end = gap ? end.before : walk->function_end;
+    if (gap && end_of_code(walk, start.before, end.before) == start.before)
+        return walk_code(walk, map, start, end, start.before, err);
+    if (gap || !decodes(walk, start.before, end.before))
+        return walk_island(walk, map, start, end, gap, err);
+    uint32_t pending = walk->verify->pending.count;
+    if (!walk_code(walk, map, start, end, end.before, err))
+        return false;
+    /* Where there are mapping symbols, they say what is data. */
+    if (!walk->verify->target->code_mark && same_stretch(walk, start, end))
+        note_suspect(walk, start, end, pending);
+    return true;
 }
 
 /* --- one section --- */
@@ -272,6 +361,7 @@ bool verify_section(struct verify *verify, const struct changed *changed,
     struct section_map *map = &verify->maps[old.object][old.section];
     map->size = (uint32_t)old_size;
     map->starts = arena_new_array(verify->arena, uint32_t, old_size + 1);
+    map->taken = arena_new_array(verify->arena, bool, old_size + 1);
     memset(map->starts, 0xff, (old_size + 1) * sizeof *map->starts);
     if (changed->before.count != changed->after.count)
         return verify_fail(verify, old, new, err, "%u functions have become %u",
@@ -279,7 +369,8 @@ bool verify_section(struct verify *verify, const struct changed *changed,
     struct pair whole = {(uint32_t)old_size, (uint32_t)new_size};
     struct cuts cuts =
         make_cuts(verify->arena, &changed->before, &changed->after, whole);
-    return walk_section(walk, map, &changed->before, &cuts, err);
+    return walk_section(walk, map, &changed->before, &cuts, err) &&
+           verify_distances(verify, old, new, err);
 }
 
 void verify_find_changes(struct verify *verify, uint32_t number, struct changes *out)

@@ -12,7 +12,7 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         them; wants --corpora),
         libc (programs that use much of the C and C++ libraries, all of which is outlined:
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
-        archives (sqlite, lua and zlib from Debian's static archives; wants --corpora),
+        archives (sqlite, lua, zlib and libcrypto from Debian's static archives; wants --corpora),
         random (programs of generate.py, with what csmith leaves out; --count of them),
         csmith (random programs; --count of them for each target and compiler),
         switches (random programs made of switches; the same, see switches.py),
@@ -378,7 +378,8 @@ def archive_cases(args):
     wanted = [("sqlite", "sqldemo.c", "libsqlite3.a", ["3000"], []),
               ("lua", "luademo.c", "liblua5.4.a",
                [os.path.join(FIXTURES, "demo", "suite.lua")], ["lua5.4"]),
-              ("zlib", "zdemo.c", "libz.a", ["200"], [])]
+              ("zlib", "zdemo.c", "libz.a", ["200"], []),
+              ("crypto", "cryptodemo.c", "libcrypto.a", [], [])]
     for target in ("x86_64", "aarch64"):
         for name, source, library, arguments, include in wanted:
             def case(folder, target=target, name=name, source=source, library=library,

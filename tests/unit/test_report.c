@@ -101,8 +101,8 @@ static struct report make_report(struct arena *arena)
     program.refused_count[REFUSAL_NONE] = 3;
     program.refused_bytes[REFUSAL_LABEL_TAKEN] = 20;
     program.refused_count[REFUSAL_LABEL_TAKEN] = 1;
-    program.refused_bytes[REFUSAL_UNDECODABLE] = 5;
-    program.refused_count[REFUSAL_UNDECODABLE] = 1;
+    program.refused_bytes[REFUSAL_OVERLAP] = 5;
+    program.refused_count[REFUSAL_OVERLAP] = 1;
     struct plan plan = make_plan(arena);
     report_refusals(&report, &program);
     report_round(&report, 1, &program, &plan);
