@@ -132,6 +132,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     /* From here on every way into an open function is known. */
     lift_blocks(&lift);
     lift_depth(&lift);
+    lift_red_zones(program);
     lift_liveness(program);
     count_refusals(program);
     return true;
