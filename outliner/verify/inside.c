@@ -58,6 +58,26 @@ static bool same_kind_of_frame(const struct walk *walk, const struct fde *before
            old->return_column == new->return_column;
 }
 
+/* The registers whose old values an unwinder finds on its way out of the innermost
+ * helper to the first one: what the rows of those in between say at their calls. */
+static uint64_t stated_around(const struct walk *walk)
+{
+    uint64_t stated = 0;
+    for (uint32_t i = 0; i < walk->depth; i++) {
+        uint32_t number = walk->entered[i].outer;
+        if (!walk->entered[i].call || number >= ROW_UNREAD)
+            continue;
+        const struct row *row = row_get(walk->verify->rows, number);
+        for (uint32_t r = 0; r < row->rule_count; r++) {
+            const struct rule *rule = &row->rules[r];
+            bool found = rule->kind == RULE_OFFSET || rule->kind == RULE_EXPRESSION;
+            uint8_t reg = walk->verify->target->register_of_dwarf(rule->column);
+            stated |= found && reg < 64 ? (uint64_t)1 << reg : 0;
+        }
+    }
+    return stated;
+}
+
 static struct inside look_inside(struct walk *walk, struct keeping keeping)
 {
     const struct entered *first = walk_first_call(walk);
@@ -70,6 +90,7 @@ static struct inside look_inside(struct walk *walk, struct keeping keeping)
         .last = walk->last_row,
         .depth = walk_shift(walk) - walk->verify->target->call_pushes,
         .written = first->written,
+        .stated = stated_around(walk),
         .keeping = keeping,
     };
 }

@@ -294,7 +294,8 @@ static bool site_is_true(const struct verify *verify, const struct inside *insid
 }
 
 /* Registers that the payload has saved and then written: the helper's row must know
- * where the old value is, since the site's says that it is still there. */
+ * where the old value is (or that of a helper around it, which an unwinder meets next),
+ * since the site's says that it is still there. */
 static bool saves_are_known(const struct verify *verify, const struct inside *inside,
                             const struct row *site, const struct row *now,
                             const struct row *after)
@@ -303,7 +304,7 @@ static bool saves_are_known(const struct verify *verify, const struct inside *in
         const struct rule *rule = &now->rules[i];
         uint8_t reg = verify->target->register_of_dwarf(rule->column);
         if (!keeps_value(rule) && keeps_value(row_rule(site, rule->column)) &&
-            has_register(inside->written, reg) &&
+            has_register(inside->written, reg) && !has_register(inside->stated, reg) &&
             !(after && row_rule(after, rule->column)))
             return false;
     }

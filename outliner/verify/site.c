@@ -92,6 +92,9 @@ static bool enter(struct walk *walk, struct entered entered, struct spot target,
     entered.link_told = !row_keeps_link(walk->verify, row);
     if (!check_entry(walk, &entered, target, err))
         return false;
+    entered.outer = walk_open_call(walk)
+                        ? row_of_spot(&walk->verify->after, walk->after, NULL)
+                        : ROW_NONE;
     walk->entered[walk->depth++] = entered;
     walk->after = target;
     return true;

@@ -197,6 +197,7 @@ struct inside {
     uint32_t last;    /* the same one instruction earlier */
     int32_t depth;    /* the helper's CFA is that far below the caller's SP */
     uint64_t written; /* registers that the payload has written since the site */
+    uint64_t stated;  /* those that the rows of the helpers around this one find */
     struct keeping keeping; /* the helper keeps the link register itself right now */
 };
 /* `after` is a plain row that tells the truth, and with it the row of the site does. */
@@ -258,6 +259,7 @@ struct entered {
     uint32_t row;           /* the row of `before` at the payload's first instruction */
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
+    uint32_t outer;         /* the row of `after` at a call from inside a helper */
     bool link_stored;       /* walk.link_stored, when it was entered */
     bool link_told;         /* the row at the call says where it was stored */
     struct spot resume;     /* behind the call or jump */

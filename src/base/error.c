@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Appends to the message; text that does not fit is cut. */
-static void vadd(struct error *err, const char *format, va_list arguments)
+MO_PRINTF(2, 0) static void vadd(struct error *err, const char *format, va_list arguments)
 {
     size_t used = strlen(err->message);
     vsnprintf(err->message + used, sizeof err->message - used, format, arguments);

@@ -20,7 +20,8 @@ def outputs(args, archive, jobs):
     """The bytes of the object and of the report."""
     paths = [os.path.join(args.work, name) for name in ("out.o", "report.json")]
     subprocess.run([args.mo_link, "--outline", "--reruns=2", "--whole-archive", archive,
-                    "-j%d" % jobs, "-R=json:" + paths[1], "-o", paths[0]], check=True)
+                    "--effort=2", "-j%d" % jobs, "-R=json:" + paths[1], "-o",
+                    paths[0]], check=True)
     found = []
     for path in paths:
         with open(path, "rb") as file:
