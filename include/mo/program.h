@@ -43,12 +43,14 @@ struct function {
     uint32_t first_block, block_count;
     uint32_t fde; /* index in frames of its object, or NO_INDEX */
     const struct lsda *lsda; /* its call-site table; NULL: exceptions pass through */
-    uint64_t written;     /* registers that it writes anywhere (design: -fipa-ra) */
+    uint64_t written;     /* registers that it writes anywhere (-fipa-ra); none of a shared
+                             one: who jumps to its middle need not write them */
     uint64_t keeps;       /* registers live at its entry, though no call by the ABI puts
                              anything there: it saves them for callers who count on that
                              (preserve_most and its kin; liveness) */
     bool opaque;          /* may be data: has no instructions, keeps its bytes (islands.c) */
     bool fixed;           /* keeps its distance from the function before it */
+    bool shared;          /* other functions (not its cold part) jump to its middle */
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;

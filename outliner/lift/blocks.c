@@ -28,7 +28,8 @@ static void cut_function(struct lift *lift, uint32_t number)
         }
         lift->blocks.items[lift->blocks.count - 1].insn_count++;
         leader = ends_block(insn);
-        if (!(insn->traits & INSN_OPAQUE)) /* which writes less than it may */
+        /* What writes less than it may does not count, nor what only some execute. */
+        if (!(insn->traits & INSN_OPAQUE) && !function->shared)
             function->written |= insn->defs;
         if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
             function->has_calls = true;

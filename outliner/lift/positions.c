@@ -74,6 +74,14 @@ static uint32_t function_near(const struct lead *lead, uint32_t position)
     return program_function_at(program, lead->code, position);
 }
 
+/* A jump from another function: a cold part is none, but a helper is. */
+static void note_joined(struct program *program, uint32_t from, uint32_t number)
+{
+    bool helper = program->code[program->functions[from].code].helpers;
+    program->functions[number].shared |=
+        from != number && (helper || !function_is_private(program, from));
+}
+
 /* An instruction refers to `position` of a code section. Branches to it make it a
  * block; everything else is a label whose address is taken. */
 static void note_from_insn(const struct lead *lead)
@@ -97,6 +105,7 @@ static void note_from_insn(const struct lead *lead)
     } else if (insn->flow == FLOW_CALL && !program->code[lead->code].helpers) {
         lift_seal(lead->lift, number, REFUSAL_CALL_INSIDE, position);
     } else if (is_transfer(insn)) {
+        note_joined(program, insn->function, number);
         program->insns[there].traits |=
             insn->function == number ? INSN_LEADER : INSN_LEADER | INSN_JOINED;
     } else {

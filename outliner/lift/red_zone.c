@@ -16,14 +16,16 @@ static uint32_t entered_inside(const struct program *program, uint32_t number)
     if (insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH)
         return NO_INDEX;
     if (program_relocs(program, number, &first) > 0) {
+        const struct object *object = program_object(program, code);
         const struct reloc *reloc = &program_section(program, code)->relocs[first];
-        uint8_t bias = program->target->reloc_bias(insn, reloc->offset);
-        struct referent to =
-            program_referent(program_object(program, code), reloc, bias);
-        code = to.local
-                   ? program_code_of(program, program->code[code].object, to.section)
+        const struct symbol *symbol = &object->symbols[reloc->symbol];
+        /* A global one may be preempted, but need not be. */
+        code = reloc->symbol != 0 && symbol->section < object->section_count
+                   ? program_code_of(program, program->code[code].object,
+                                     symbol->section)
                    : NO_INDEX;
-        offset = to.offset;
+        offset = (int64_t)symbol->value + reloc->addend +
+                 program->target->reloc_bias(insn, reloc->offset);
     }
     if (code == NO_INDEX || offset < 0 || offset >= (int64_t)NO_INDEX)
         return NO_INDEX;
