@@ -116,6 +116,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     /* From here on the arrays of functions and instructions keep their place. */
     lift_operands(&lift);
     lift_positions(&lift);
+    lift_outside(&lift);
     if (!options->only_tables)
         lift_debug(&lift);
     if (program->frames)

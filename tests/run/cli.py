@@ -27,6 +27,7 @@ CODE = {
             p[0] = a * 3 + b; p[1] = b + 7; p[2] = a ^ b; p[3] = a - b;
             return h(p[0]) + g(a, b); }}""" for i in range(20)),
     "b.c": "int b(int x) { return x * 5; }",
+    "into.c": "int many3(int *, int); char *into = (char *)many3 + 40;",
     "dir/a.c": "int other;",
     "text.o": "this is no object\n",
     "script.so": "/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( a.so )\n",
@@ -80,7 +81,7 @@ def prepare(folder):
     for name, text in CODE.items():
         with open(os.path.join(folder, name), "w") as file:
             file.write(text)
-    for name in "a", "b", "dir/a", "many":
+    for name in "a", "b", "dir/a", "many", "into":
         run(["gcc", "-O1", "-c", name + ".c", "-o", name + ".o"], folder, check=True)
     run(["gcc", "-O1", "-c", "-flto", "b.c", "-o", "slim.o"], folder, check=True)
     run(["gcc", "-shared", "-fPIC", "b.c", "-o", "lib.so"], folder, check=True)
@@ -186,6 +187,13 @@ def check_good(mo_link, folder):
     same(*sorted(objects))
     members = run(["ar", "t", "out/b.a"], folder).stdout.split()
     assert members[:2] == ["b.o", "text.o"], members
+    # A reference from another object to the middle of a function: that keeps its bytes.
+    mo("--outline many.o into.o -o inner/")
+    for name, changed in ("many3", False), ("many4", True):
+        old, new = (run(["objdump", "-d", "--no-addresses", f"--disassemble={name}", file],
+                        folder).stdout.splitlines()[4:] for file in
+                    ("many.o", "inner/many.o"))
+        assert (old != new) == changed, name
     with open(os.path.join(folder, "words.rsp"), "w") as file:
         file.write("--outline 'a.o'\nb.o")
     mo("@words.rsp -o again.o")
