@@ -119,6 +119,8 @@ def cell(run, code):
 def growth(sizes, seconds):
     """The exponent of the power that fits best: 1 is linear."""
     points = [(math.log(x), math.log(y)) for x, y in zip(sizes, seconds)]
+    if not points:
+        return math.nan
     mean_x, mean_y = (sum(axis) / len(points) for axis in zip(*points))
     spread = sum((x - mean_x) ** 2 for x, _ in points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 1.0
@@ -149,8 +151,9 @@ def tool(args):
             print("%-8s %8.2f | %s | %6.2f | %s" % (
                 "+" + name, code, " | ".join(cell(run, code) for run in runs[:4]),
                 runs[3].seconds / runs[0].seconds, clock_cell(runs[4], code)), flush=True)
-            sizes.append(code)
-            seconds.append(runs[0].seconds)
+            if runs[0].ok:
+                sizes.append(code)
+                seconds.append(runs[0].seconds)
         print("seconds (two re-runs, -j1) grow as MB of code to the power of %.2f" %
               growth(sizes, seconds))
         for text in sorted(set(failures)):

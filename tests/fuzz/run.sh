@@ -133,6 +133,7 @@ runs_of() {
     object) echo 600000 ;;
     unwind) echo 1200000 ;;
     lsda) echo 1800000 ;;
+    debug) echo 500000 ;;
     *) echo 30000 ;;
     esac
 }
