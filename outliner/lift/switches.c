@@ -84,8 +84,9 @@ static void find_in_function(struct lift *lift, const struct function *function)
     uint32_t first = lift->tables.count, count = 0;
     uint64_t entries = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        lift->program->tables = arena_copy(lift->arena, lift->tables.items + first,
-                                           count * sizeof *lift->tables.items);
+        if (count > 0)
+            lift->program->tables = arena_copy(lift->arena, lift->tables.items + first,
+                                               count * sizeof *lift->tables.items);
         lift->program->table_count = count;
         lift->tables.count = first;
         uint64_t now = find_once(lift, function);
