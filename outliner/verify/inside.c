@@ -191,10 +191,13 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     }
     if (walk->before.offset >= walk->end)
         return true;
-    if (walk->depth == 0 && walk->link_stored && before == walk->last_row &&
-        (walk->link_lost || after != before))
+    bool told = walk->link_stored && before == walk->last_row &&
+                (walk->link_lost || after != before);
+    if (told && walk->link_lost && row_keeps_link(verify, after))
+        return walk_fail(walk, err, "an unwind row finds a return address that is lost");
+    if (told)
         before = row_with_link_told(verify, walk->before);
-    else
+    if (!told || walk->depth > 0)
         before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))
         return walk_fail(walk, err, "wrong unwind row");
