@@ -61,7 +61,7 @@ const struct option options_table[] = {
     {"--whole-archive",  NULL, KIND_FLAG,   NULL,        FIELD(whole_archive),  GROUP_OUTPUT,
      "with one object: take all members of archives, not only those that are needed"                            },
     {"--strip-debug",    NULL, KIND_FLAG,   NULL,        FIELD(strip_debug),    GROUP_OUTPUT,
-     "drop debug sections, so that the code which they describe can be worked on"                               },
+     "drop debug sections instead of keeping them true"                                                          },
 
     {"--keep",           NULL, KIND_LIST,   "GLOB",      FIELD(keep),           GROUP_CHOICE,
      "leave these functions alone; may be repeated"                                                             },
@@ -363,7 +363,7 @@ static bool check_combinations(const struct parser *parser, struct error *err)
     if (out->compare)
         return options_check_compare(out, err);
     if (out->inputs.count == 0)
-        return fail(err, NULL, "no input files (--help shows three examples)");
+        return fail(err, NULL, "no input files (--help shows examples)");
     if (!check_outline_options(parser, err) || !options_check_gate(out, err))
         return false;
     if (out->effort < 1 || out->effort > 2)

@@ -23,7 +23,7 @@ static const char intro[] =
     "\n"
     "Examples:\n"
     "  Outline a whole program, link the one object that comes out, and see the gain:\n"
-    "    mo-link --outline --reruns=2 -R *.o libfoo.a -o all.o && cc all.o -o prog\n"
+    "    mo-link --outline --reruns=2 -R *.o libfoo.a -o all && cc all -o prog\n"
     "  Keep one object per input, so that the build goes on as it was:\n"
     "    mo-link --outline *.o libfoo.a -o small/ && cc small/*.o small/libfoo.a -o "
     "prog\n"
