@@ -11,7 +11,9 @@
  *   byte into the call is what an unwinder from the helper does not look at;
  * - a call that has moved into a helper returns there, unless it was the last one of a
  *   thunk or a tail: the replacement stands for it then;
- * - a label in there is gone.
+ * - a label in there is gone;
+ * - a call in a tail that others jump to is not only the function's own any more, and what
+ *   is said of its arguments need not be true: gone, too.
  *
  * A replacement may also write registers that the code did not, while debug information
  * still finds a dead variable in them. Such a place ends there.
@@ -19,6 +21,7 @@
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 static const struct layout *layout_of(const struct debug_places *places,
                                       uint32_t section)
@@ -73,6 +76,32 @@ uint32_t debug_end(const struct debug_places *places, uint32_t section,
     return inserted ? piece->new_start : offsets_end(&layout->offsets, position);
 }
 
+/* The first tail that others jump to which ends behind a position, or NULL. */
+static const struct debug_tail *tail_behind(const struct debug_places *places,
+                                            uint32_t section, uint32_t position)
+{
+    uint32_t low = 0, high = places->tail_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct debug_tail *tail = &places->tails[middle];
+        if (tail->section < section ||
+            (tail->section == section && tail->end <= position))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < places->tail_count && places->tails[low].section == section;
+    return found ? &places->tails[low] : NULL;
+}
+
+/* The byte lies in a tail that others jump to. */
+static bool is_shared(const struct debug_places *places, uint32_t section,
+                      uint32_t position)
+{
+    const struct debug_tail *tail = tail_behind(places, section, position);
+    return tail && tail->start <= position;
+}
+
 /* The edit of a site that has replaced the byte at a position, or NULL. */
 static const struct edit *site_around(const struct layout *layout, uint32_t position,
                                       const struct piece **piece)
@@ -122,6 +151,10 @@ uint32_t debug_point_place(const struct debug_places *places,
                            const struct debug_point *point)
 {
     const struct layout *layout = layout_of(places, point->code);
+    bool is_return = point->role == DEBUG_RETURN && point->position > 0;
+    if ((is_return || point->role == DEBUG_CALL) &&
+        is_shared(places, point->code, point->position - is_return))
+        return NO_INDEX;
     if (!layout)
         return point->position;
     switch ((enum debug_role)point->role) {
@@ -179,6 +212,30 @@ static uint32_t first_edit(const struct edit_list *edits, uint32_t position)
     return low;
 }
 
+static int compare_tails(const void *left, const void *right)
+{
+    const struct debug_tail *a = left, *b = right;
+    if (a->section != b->section)
+        return a->section < b->section ? -1 : 1;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Sorts them and makes one of those that overlap. Returns how many are left. */
+static uint32_t tidy_tails(struct debug_tail *tails, uint32_t count)
+{
+    uint32_t kept = 0;
+    if (count)
+        qsort(tails, count, sizeof *tails, compare_tails);
+    for (uint32_t i = 0; i < count; i++) {
+        struct debug_tail *last = kept ? &tails[kept - 1] : NULL;
+        if (!last || last->section != tails[i].section || last->end <= tails[i].start)
+            tails[kept++] = tails[i];
+        else if (last->end < tails[i].end)
+            last->end = tails[i].end;
+    }
+    return kept;
+}
+
 struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t object)
 {
     const struct program *program = rewrite->program;
@@ -197,7 +254,7 @@ struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t obje
             tails[count++] = (struct debug_tail){code->section, start->offset,
                                                  last->offset + last->length};
     }
-    return (struct debug_places){rewrite, object, tails, count};
+    return (struct debug_places){rewrite, object, tails, tidy_tails(tails, count)};
 }
 
 /* Where the range enters a tail that others jump to, or its end: from there on the frame
@@ -205,14 +262,8 @@ struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t obje
 static uint32_t end_before_tails(const struct debug_places *places,
                                  const struct debug_range *range)
 {
-    uint32_t end = range->end;
-    for (uint32_t i = 0; i < places->tail_count; i++) {
-        const struct debug_tail *tail = &places->tails[i];
-        if (tail->section == range->code && tail->start < end &&
-            tail->end > range->start)
-            end = tail->start;
-    }
-    return end;
+    const struct debug_tail *tail = tail_behind(places, range->code, range->start);
+    return tail && tail->start < range->end ? tail->start : range->end;
 }
 
 uint32_t debug_location_end(const struct debug_places *places,
