@@ -115,6 +115,21 @@ static bool set_range(const struct object *object, const struct entry *entry,
     return entry->range <= room && entry->target.understood;
 }
 
+/* Every row has a rule for what has one at a function's entry: the return address, on
+ * x86-64. Under another CIE, a helper's, nothing could say "no rule at all". */
+static bool rows_are_whole(const struct row_table *rows, uint16_t machine,
+                           const struct fde *fde)
+{
+    struct row entry = entry_row(machine);
+    for (uint32_t c = 0; c < fde->change_count; c++) {
+        const struct row *row = row_get(rows, fde->changes[c].row);
+        for (uint32_t i = 0; i < entry.rule_count; i++)
+            if (!row_rule(row, entry.rules[i].column))
+                return false;
+    }
+    return true;
+}
+
 /* `entry` is NULL when the walk has refused the record. */
 static void make_fde(struct reader *reader, struct row_table *rows,
                      const struct walk *walk, const struct record *record,
@@ -137,6 +152,10 @@ static void make_fde(struct reader *reader, struct row_table *rows,
     if (set_range(object, entry, fde) && cie->refusal == REFUSAL_NONE)
         fde->refusal = machine_run_fde(reader->arena, rows, object->machine, cie,
                                        entry->program, fde);
+    if (fde->refusal == REFUSAL_NONE && !rows_are_whole(rows, object->machine, fde)) {
+        fde->refusal = REFUSAL_BAD_FRAME;
+        fde->change_count = 0;
+    }
 }
 
 /* --- order --- */
