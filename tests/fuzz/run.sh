@@ -131,10 +131,10 @@ seed() {
 runs_of() {
     case $1 in
     object) echo 600000 ;;
-    unwind) echo 1200000 ;;
+    unwind) echo 700000 ;;
     lsda) echo 1800000 ;;
     debug) echo 500000 ;;
-    *) echo 30000 ;;
+    *) echo 15000 ;;
     esac
 }
 
