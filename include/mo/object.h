@@ -156,7 +156,8 @@ MO_MUST_CHECK bool objects_merge(struct arena *arena, const char *name,
 bool properties_merge(struct arena *arena, const struct objects *objects,
                       struct section *out);
 
-/* The object without its .debug_* (and .stab*, .gdb_index …) sections. */
+/* The object without its .debug_* (and .stab*, .gdb_index …) sections; as it was when its
+ * unwind entries refer to them and cannot be read. */
 const struct object *object_strip_debug(struct arena *arena, const struct object *object);
 
 /* --- write.c --- */

@@ -8,7 +8,7 @@
 # taken up again the next time; inputs that crash are left in BUILD-DIRECTORY/crash-*.
 # An input that ends in an internal error (nothing is written) is a bug of ours, but no danger:
 # it counts as a crash only with MO_FUZZ_STRICT=1. FUZZ_SEED=0 makes every run another one.
-# With the fixed seed a run ends after a number of inputs that takes a minute on a quiet
+# With the fixed seed a run ends after a number of inputs that takes half a minute on a quiet
 # machine, so that a faster one does not see other inputs; FUZZ_RUNS=-1 lifts that.
 # FUZZ_FLAGS are added to the compiler's, for instance -fno-sanitize=pointer-overflow to look
 # behind something that is known. Exit status 77 without clang.
@@ -130,11 +130,11 @@ seed() {
 
 runs_of() {
     case $1 in
-    object) echo 600000 ;;
-    unwind) echo 700000 ;;
-    lsda) echo 1800000 ;;
-    debug) echo 500000 ;;
-    *) echo 15000 ;;
+    object) echo 200000 ;;
+    unwind) echo 400000 ;;
+    lsda) echo 900000 ;;
+    debug) echo 300000 ;;
+    *) echo 10000 ;;
     esac
 }
 

@@ -287,7 +287,9 @@ def gdb_says(program, addresses):
 
 
 def holds_many(value):
-    return value[:1] in "{\"'" or "{" in value
+    # An address of the stack in a number is what was there before: programs of different
+    # names have their stacks at different places.
+    return value[:1] in "{\"'" or "{" in value or re.fullmatch(r"1407\d{11}", value)
 
 
 def is_honest(old, new):
