@@ -218,7 +218,7 @@ static void move_object(struct rewrite *rewrite, uint32_t object)
     for (uint32_t i = 0; i < mover.debug->range_count; i++)
         move_range(&mover, &mover.debug->ranges[i]);
     move_expressions(&mover);
-    debug_lines_move(rewrite, object);
+    debug_lines_move(rewrite, &mover.places);
     /* From here on relocations have other numbers than they had. */
     for (uint32_t s = 1; s < of->section_count; s++)
         drop_addresses(&mover, s);

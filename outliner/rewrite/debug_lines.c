@@ -251,12 +251,13 @@ static void write_section(struct line_mover *mover, uint32_t section)
     move_links(mover, section, starts);
 }
 
-void debug_lines_move(struct rewrite *rewrite, uint32_t object)
+void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places)
 {
+    uint32_t object = places->object;
     struct line_mover mover = {.rewrite = rewrite,
                                .object = object,
                                .debug = &rewrite->program->debug[object],
-                               .places = debug_places_of(rewrite, object)};
+                               .places = *places};
     uint32_t count = mover.debug->lines_count;
     mover.edits = arena_new_array(rewrite->stage, struct debug_lines_edit, count);
     mover.changed = arena_new_array(rewrite->stage, bool, count);

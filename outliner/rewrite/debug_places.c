@@ -185,10 +185,7 @@ static uint64_t writes(const struct debug_places *places, const struct edit *edi
     if (edit->site == NO_INDEX)
         return 0;
     const struct site *site = &places->rewrite->plan->sites[edit->site];
-    uint64_t registers = 0;
-    for (uint8_t reg = 0; reg < 64; reg++)
-        if (target->veneer_registers >> reg & 1)
-            registers |= dwarf_bit(target, reg);
+    uint64_t registers = places->veneers;
     if (site->form != FORM_TAIL && target->link_register < 64)
         registers |= dwarf_bit(target, target->link_register);
     if (site->form == FORM_SAVE_REGISTER)
@@ -236,6 +233,15 @@ static uint32_t tidy_tails(struct debug_tail *tails, uint32_t count)
     return kept;
 }
 
+static uint64_t veneer_bits(const struct target *target)
+{
+    uint64_t registers = 0;
+    for (uint8_t reg = 0; reg < 64; reg++)
+        if (target->veneer_registers >> reg & 1)
+            registers |= dwarf_bit(target, reg);
+    return registers;
+}
+
 struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t object)
 {
     const struct program *program = rewrite->program;
@@ -254,7 +260,8 @@ struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t obje
             tails[count++] = (struct debug_tail){code->section, start->offset,
                                                  last->offset + last->length};
     }
-    return (struct debug_places){rewrite, object, tails, tidy_tails(tails, count)};
+    return (struct debug_places){rewrite, object, tails, tidy_tails(tails, count),
+                                 veneer_bits(program->target)};
 }
 
 /* Where the range enters a tail that others jump to, or its end: from there on the frame

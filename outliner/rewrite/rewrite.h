@@ -287,6 +287,7 @@ struct debug_places {
     uint32_t object;
     const struct debug_tail *tails; /* that stay in place, and others jump to */
     uint32_t tail_count;
+    uint64_t veneers; /* DWARF registers that a linker's veneer may write */
 };
 struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t object);
 /* Where the code that begins at a position of a code section begins now; what was
@@ -313,7 +314,7 @@ bool debug_is_inside(const struct debug_places *places, uint32_t section,
                      uint32_t position);
 
 /* debug_lines.c */
-void debug_lines_move(struct rewrite *rewrite, uint32_t object);
+void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places);
 /* debug.c: all of it. */
 void debug_move(struct rewrite *rewrite);
 /* Makes a relocation that meant `from` of a code section mean `to` of it. */

@@ -42,35 +42,16 @@ static uint32_t next_known(const struct section_map *map, uint32_t before)
     return at;
 }
 
-/* Both lie as far into the same instruction: GCC ends the place of what a call destroys
- * one byte before the call's end. */
-static bool inside_agrees(const struct verify *verify, struct spot before,
-                          struct spot after)
-{
-    enum { LONGEST_INSN = 15 }; /* bytes */
-    const struct section_map *map = &verify->maps[before.object][before.section];
-    uint32_t back = 1;
-    while (back < before.offset && back < LONGEST_INSN &&
-           map->starts[before.offset - back] == NO_INDEX)
-        back++;
-    if (back > before.offset || back > after.offset)
-        return false;
-    before.offset -= back;
-    after.offset -= back;
-    struct view old, new;
-    return map->starts[before.offset] == after.offset &&
-           view_at(verify, &verify->before, before, &old) && old.insn.length > back &&
-           view_at(verify, &verify->after, after, &new) && new.insn.length > back;
-}
-
 bool debug_positions_agree(const struct verify *verify, struct spot before,
                            struct spot after)
 {
     const struct section_map *map = &verify->maps[before.object][before.section];
     if (positions_agree(verify, before, after))
         return true;
+    /* GCC ends the place of what a call destroys one byte before the call's end. */
+    struct view old, new;
     if (!map->identity && map->starts && before.offset <= map->size &&
-        inside_agrees(verify, before, after))
+        views_around(verify, before, after, &old, &new))
         return true;
     if (map->identity || !map->starts || before.offset > map->size ||
         verify->after_of[before.object][before.section] != after.section)

@@ -152,11 +152,8 @@ static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t 
     return false;
 }
 
-/* A position inside of an instruction that kept its length: `je 1f; lock; 1: cmpxchg`
- * jumps over a prefix. The function is sealed then, so the instruction kept its bytes,
- * too. */
-static bool inside_agrees(const struct verify *verify, struct spot before,
-                          struct spot after)
+bool views_around(const struct verify *verify, struct spot before, struct spot after,
+                  struct view *old, struct view *new)
 {
     enum { LONGEST_INSN = 15 }; /* bytes */
     const struct section_map *map = map_of(verify, before);
@@ -168,12 +165,21 @@ static bool inside_agrees(const struct verify *verify, struct spot before,
         return false;
     before.offset -= back;
     after.offset -= back;
-    struct view old, new;
     return map->starts[before.offset] == after.offset &&
-           view_at(verify, &verify->before, before, &old) &&
-           view_at(verify, &verify->after, after, &new) && old.insn.length > back &&
-           old.insn.length ==
-               new.insn.length &&memcmp(old.bytes, new.bytes, old.insn.length) == 0;
+           view_at(verify, &verify->before, before, old) && old->insn.length > back &&
+           view_at(verify, &verify->after, after, new) && new->insn.length > back;
+}
+
+/* A position inside of an instruction that kept its length: `je 1f; lock; 1: cmpxchg`
+ * jumps over a prefix. The function is sealed then, so the instruction kept its bytes,
+ * too. */
+static bool inside_agrees(const struct verify *verify, struct spot before,
+                          struct spot after)
+{
+    struct view old, new;
+    return views_around(verify, before, after, &old, &new) &&
+           old.insn.length == new.insn.length &&
+           memcmp(old.bytes, new.bytes, old.insn.length) == 0;
 }
 
 bool positions_agree(const struct verify *verify, struct spot before, struct spot after)

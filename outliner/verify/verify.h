@@ -145,6 +145,11 @@ bool positions_agree(const struct verify *verify, struct spot before,
 /* Index of the first pair of `ends` that is not before an old offset. */
 uint32_t first_end(const struct section_map *map, uint32_t before);
 bool verify_pending(struct verify *verify, struct error *err);
+/* The instructions around two positions that lie as far into them, and of which one has
+ * become the other; false: there are none. Maps must be complete. */
+struct view;
+bool views_around(const struct verify *verify, struct spot before, struct spot after,
+                  struct view *old, struct view *new);
 
 /* --- insn.c: one instruction --- */
 struct view {

@@ -13,6 +13,25 @@
 #include "mo/debug.h"
 #include "mo/table.h"
 
+/* --- DWARF 5, 6.2.5: line programs --- */
+
+enum {
+    LNS_COPY = 1,
+    LNS_ADVANCE_PC,
+    LNS_ADVANCE_LINE,
+    LNS_SET_FILE,
+    LNS_SET_COLUMN,
+    LNS_NEGATE_STMT,
+    LNS_SET_BASIC_BLOCK,
+    LNS_CONST_ADD_PC,
+    LNS_FIXED_ADVANCE_PC,
+    LNS_SET_PROLOGUE_END,
+    LNS_SET_EPILOGUE_BEGIN,
+    LNS_SET_ISA,
+    LNS_COUNT
+};
+enum { LNE_END_SEQUENCE = 1, LNE_SET_ADDRESS, LNE_DEFINE_FILE, LNE_SET_DISCRIMINATOR };
+
 /* --- DWARF 5, 7.5 and 7.7; GNU extensions --- */
 
 enum {

@@ -25,22 +25,6 @@ bool debug_store(uint8_t *data, const struct debug_field *field, uint64_t value)
 
 /* --- line programs --- */
 
-enum {
-    LNS_COPY = 1,
-    LNS_ADVANCE_PC,
-    LNS_ADVANCE_LINE,
-    LNS_SET_FILE,
-    LNS_SET_COLUMN,
-    LNS_NEGATE_STMT,
-    LNS_SET_BASIC_BLOCK,
-    LNS_CONST_ADD_PC,
-    LNS_FIXED_ADVANCE_PC,
-    LNS_SET_PROLOGUE_END,
-    LNS_SET_EPILOGUE_BEGIN,
-    LNS_SET_ISA,
-};
-enum { LNE_END_SEQUENCE = 1, LNE_SET_ADDRESS, LNE_DEFINE_FILE, LNE_SET_DISCRIMINATOR };
-
 struct line_writer {
     struct arena *arena;
     const struct debug_lines *lines;

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BISECT = os.path.join(HERE, "../../tools/mo-link-bisect")
+BISECT = os.path.join(HERE, "../../src/mo-link-bisect")
 UNIT = """int g(int x, int y) { return x * 7 + y; }
 int h(int x) { return x ^ 5; }
 """ + "\n".join(f"""__attribute__((noinline)) int f{i}(int *p, int x) {{
