@@ -99,12 +99,13 @@ bool throws_allow_call(const struct facts *facts, const struct payload *payload,
     if (throws->site_end[thrower] < end) {
         return false;
     }
-    bool lands = (facts->program->insns[thrower].traits & INSN_LANDS) != 0;
-    if (!lands || (payload->kind == PAYLOAD_THUNK && thrower + 1 == end)) {
+    if ((facts->program->insns[thrower].traits & INSN_LANDS) == 0) {
         return true;
     }
     /* Something lands out of the helper's own frame: with SP as it is here, and with
-     * the registers that the payload has written. */
-    return (site->form == FORM_PLAIN || site->form == FORM_THUNK) &&
+     * the registers that the payload has written. What a thunk ends in has a frame of
+     * its own, but when it is a helper of an earlier round it lands out of that. */
+    bool last = payload->kind == PAYLOAD_THUNK && thrower + 1 == end;
+    return (last || site->form == FORM_PLAIN || site->form == FORM_THUNK) &&
            facts->row_end[site->insn] >= end;
 }
