@@ -29,8 +29,8 @@ add_program(suffixtree_bench bench/suffixtree_bench.c) # for bench/speed.py
 # --- identity -------------------------------------------------------------------------------
 
 add_program(identity identity/identity.c)
-add_program(identity_frames identity/frames.c)
-add_program(identity_tables identity/tables.c)
+add_program(identity_frames identity/frames.c identity/objects.c)
+add_program(identity_tables identity/tables.c identity/objects.c)
 if(MO_CORPORA)
   foreach(arch amd64 arm64)
     add_corpora_test(identity_model_${arch} identity identity ${${arch}_ARCHIVES})

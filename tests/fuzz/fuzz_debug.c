@@ -3,18 +3,12 @@
  * The readers of debug information against objects with damaged debug sections: what is
  * read holds positions that are there; line programs without edits keep every byte, and
  * rows that are written anew are the rows that are read.
- *
- *     clang -fsanitize=fuzzer,address,undefined -DMO_LIBFUZZER ...
- *
- * Without MO_LIBFUZZER it is a program that replays the files named as arguments.
  */
 #include "mo/debug.h"
+#include "tests/fuzz/replay.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool ok)
 {
@@ -119,18 +113,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(arena);
     return 0;
 }
-
-#ifndef MO_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        struct error err = {0};
-        struct bytes image;
-        struct arena *arena = arena_new();
-        must(file_read(arena, argv[i], &image, &err));
-        (void)LLVMFuzzerTestOneInput(image.at, image.size);
-        arena_free(arena);
-    }
-    return 0;
-}
-#endif

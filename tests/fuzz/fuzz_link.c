@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * The whole pipeline against arbitrary bytes: each input becomes an error, or an output
- * that the verifier has accepted. An internal error means that
- * the tool would have been wrong without its checks: with MO_FUZZ_STRICT in the
- * environment it counts as a crash. Nothing is written (--dry-run).
- *
- *     clang -fsanitize=fuzzer,address,undefined -DMO_LIBFUZZER ...
- *
- * Without MO_LIBFUZZER it is a program that replays the files named as arguments.
+ * that the verifier has accepted. An internal error means that the tool would have been
+ * wrong without its checks: with MO_FUZZ_STRICT in the environment it counts as a crash.
+ * Nothing is written (--dry-run).
  */
 #include "mo/link.h"
+#include "tests/fuzz/replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void run(const char *path, bool directory)
 {
@@ -54,14 +49,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unlink(path);
     return 0;
 }
-
-#ifndef MO_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        run(argv[i], false);
-        run(argv[i], true);
-    }
-    return 0;
-}
-#endif

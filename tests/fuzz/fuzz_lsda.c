@@ -7,10 +7,9 @@
  * The first byte chooses the machine (bit 0) and how many tables there are (bits 1, 2);
  * the next three say where the second to fourth start, in eighths of the section; the
  * next one, which words at the end of each table are filled by relocations.
- *
- * Without libFuzzer, main() replays the files given as arguments.
  */
 #include "mo/lsda.h"
+#include "tests/fuzz/replay.h"
 
 #include <assert.h>
 #include <elf.h>
@@ -19,8 +18,6 @@
 enum { CODE = 1, TABLES, DATA, SECTIONS };
 enum { TABLES_SYMBOL = 1, TYPE, PERSONALITY, SYMBOLS };
 enum { HEADER = 5, MOST = 4, LENGTH = 4096 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct scene {
     struct arena *arena;
@@ -166,20 +163,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(arena);
     return 0;
 }
-
-#ifndef MO_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        struct arena *arena = arena_new();
-        struct bytes bytes;
-        struct error err = {0};
-        if (file_read(arena, argv[i], &bytes, &err))
-            LLVMFuzzerTestOneInput(bytes.at, bytes.size);
-        arena_free(arena);
-        if (err.set)
-            return 1;
-    }
-    return 0;
-}
-#endif

@@ -3,17 +3,12 @@
  * The reader of objects and archives against arbitrary bytes. What it accepts must be
  * written, read again, merged with itself as far as names allow, and stripped, without
  * a crash; and what is written must be read.
- *
- *     clang -fsanitize=fuzzer,address,undefined -DMO_LIBFUZZER ...
- *
- * Without MO_LIBFUZZER it is a program that replays the files named as arguments.
  */
 #include "mo/object.h"
+#include "tests/fuzz/replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool ok, const struct error *err)
 {
@@ -66,18 +61,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(arena);
     return 0;
 }
-
-#ifndef MO_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        struct error err = {0};
-        struct bytes image;
-        struct arena *arena = arena_new();
-        must(file_read(arena, argv[i], &image, &err), &err);
-        (void)LLVMFuzzerTestOneInput(image.at, image.size);
-        arena_free(arena);
-    }
-    return 0;
-}
-#endif

@@ -7,19 +7,16 @@
  * lies in a section of its own (bit 1). Relocations are not in the input: every record
  * that is no CIE gets one for its pc_begin, with an addend from the field itself,
  * because without it hardly any input would come past the first check.
- *
- * Without libFuzzer, main() replays the files given as arguments.
  */
 #include "mo/array.h"
 #include "mo/unwind.h"
+#include "tests/fuzz/replay.h"
 
 #include <assert.h>
 #include <elf.h>
 #include <string.h>
 
 enum { CODE = 1, FRAMES = 2, MORE_FRAMES = 3, SECTIONS = 4, CODE_SIZE = 4096 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef array_of(struct reloc) relocs;
 
@@ -184,20 +181,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_free(arena);
     return 0;
 }
-
-#ifndef MO_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        struct arena *arena = arena_new();
-        struct bytes bytes;
-        struct error err = {0};
-        if (file_read(arena, argv[i], &bytes, &err))
-            LLVMFuzzerTestOneInput(bytes.at, bytes.size);
-        arena_free(arena);
-        if (err.set)
-            return 1;
-    }
-    return 0;
-}
-#endif

@@ -11,6 +11,7 @@
  * sections before and after.
  */
 #include "mo/unwind.h"
+#include "tests/identity/objects.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,8 +90,9 @@ static uint32_t record_size(const struct object *object, const struct fde *fde)
 }
 
 static bool check_object(struct arena *arena, const struct object *object,
-                         struct totals *totals, struct error *err)
+                         void *context, struct error *err)
 {
+    struct totals *totals = context;
     struct place place = {.file = object->name};
     struct row_table *rows = row_table_new(arena);
     struct frames frames, again;
@@ -130,55 +132,20 @@ static bool check_object(struct arena *arena, const struct object *object,
     return true;
 }
 
-static bool check_file(struct arena *session, const char *path, struct error *err)
+static bool print_file(const char *path, const void *context, struct error *err)
 {
-    struct bytes image;
-    struct archive archive = {0};
-    struct archive_member alone = {
-        path, {NULL, 0},
-         true
-    };
-    if (!file_read(session, path, &image, err))
-        return false;
-    alone.image = image;
-    if (!archive_recognise(image))
-        archive = (struct archive){path, &alone, 1, false};
-    else if (!archive_read(session, path, image, &archive, err))
-        return false;
-    struct totals totals = {0};
-    for (uint32_t i = 0; i < archive.count; i++) {
-        const struct archive_member *member = &archive.members[i];
-        const struct object *object;
-        if (!member->is_object)
-            continue;
-        struct arena *stage = arena_new();
-        bool good = object_read(stage, member->name, member->image, &object, err) &&
-                    check_object(stage, object, &totals, err);
-        arena_free(stage);
-        if (!good)
-            return false;
-    }
+    const struct totals *totals = context;
     printf("%s: %u objects, %u FDEs, %u refused, %u longer; programs %lu -> %lu, "
            "sections %lu -> %lu\n",
-           path, totals.objects, totals.fdes, totals.refused, totals.longer,
-           (unsigned long)totals.old_programs, (unsigned long)totals.new_programs,
-           (unsigned long)totals.old_sections, (unsigned long)totals.new_sections);
-    if (totals.longer)
-        return fail(err, NULL, "%s: programs became longer", path);
-    return true;
+           path, totals->objects, totals->fdes, totals->refused, totals->longer,
+           (unsigned long)totals->old_programs, (unsigned long)totals->new_programs,
+           (unsigned long)totals->old_sections, (unsigned long)totals->new_sections);
+    return !totals->longer || fail(err, NULL, "%s: programs became longer", path);
 }
 
 int main(int argc, char **argv)
 {
-    int status = 0;
-    for (int i = 1; i < argc; i++) {
-        struct arena *session = arena_new();
-        struct error err = {0};
-        if (!check_file(session, argv[i], &err)) {
-            fprintf(stderr, "%s\n", err.message);
-            status = 1;
-        }
-        arena_free(session);
-    }
-    return status;
+    struct totals totals;
+    const struct object_check check = {check_object, print_file, &totals, sizeof totals};
+    return check_files(argc, argv, &check);
 }

@@ -10,6 +10,7 @@
  * of those came out byte for byte when all of their tables were written anew.
  */
 #include "mo/lsda.h"
+#include "tests/identity/objects.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -134,8 +135,9 @@ static void prepare(struct checker *checker)
 }
 
 static bool check_object(struct arena *arena, const struct object *object,
-                         struct totals *totals, struct error *err)
+                         void *context, struct error *err)
 {
+    struct totals *totals = context;
     struct checker checker = {.arena = arena, .object = object, .totals = totals};
     struct row_table *rows = row_table_new(arena);
     if (!frames_read(arena, object, rows, &checker.frames, err))
@@ -153,50 +155,21 @@ static bool check_object(struct arena *arena, const struct object *object,
     return check_again(&checker, err);
 }
 
-static bool check_file(struct arena *session, const char *path, struct error *err)
+static bool print_file(const char *path, const void *context, struct error *err)
 {
-    struct bytes image;
-    struct archive archive = {0};
-    struct archive_member alone = {path, {0}, true};
-    if (!file_read(session, path, &image, err))
-        return false;
-    alone.image = image;
-    if (!archive_recognise(image))
-        archive = (struct archive){path, &alone, 1, false};
-    else if (!archive_read(session, path, image, &archive, err))
-        return false;
-    struct totals totals = {0};
-    for (uint32_t i = 0; i < archive.count; i++) {
-        const struct archive_member *member = &archive.members[i];
-        const struct object *object;
-        if (!member->is_object)
-            continue;
-        struct arena *stage = arena_new();
-        bool good = object_read(stage, member->name, member->image, &object, err) &&
-                    check_object(stage, object, &totals, err);
-        arena_free(stage);
-        if (!good)
-            return false;
-    }
+    const struct totals *totals = context;
+    (void)err;
     printf("%s: %u objects, %u tables, %u refused, %u sites, %u sections, %u "
            "identical; %lu -> %lu bytes\n",
-           path, totals.objects, totals.tables, totals.refused, totals.sites,
-           totals.sections, totals.identical, (unsigned long)totals.old_bytes,
-           (unsigned long)totals.new_bytes);
+           path, totals->objects, totals->tables, totals->refused, totals->sites,
+           totals->sections, totals->identical, (unsigned long)totals->old_bytes,
+           (unsigned long)totals->new_bytes);
     return true;
 }
 
 int main(int argc, char **argv)
 {
-    int status = 0;
-    for (int i = 1; i < argc; i++) {
-        struct arena *session = arena_new();
-        struct error err = {0};
-        if (!check_file(session, argv[i], &err)) {
-            fprintf(stderr, "%s\n", err.message);
-            status = 1;
-        }
-        arena_free(session);
-    }
-    return status;
+    struct totals totals;
+    const struct object_check check = {check_object, print_file, &totals, sizeof totals};
+    return check_files(argc, argv, &check);
 }
