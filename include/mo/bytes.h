@@ -9,6 +9,8 @@
 
 #include "mo/arena.h"
 
+bool bytes_equal(struct bytes a, struct bytes b);
+
 struct cursor {
     const uint8_t *at;
     uint64_t position; /* next byte to read */

@@ -58,6 +58,10 @@ uint32_t row_intern(struct row_table *table, const struct row *row);
 const struct row *row_get(const struct row_table *table, uint32_t row);
 /* The rule of a column, or NULL when it is unspecified. */
 const struct rule *row_rule(const struct row *row, uint32_t column);
+/* Whether the two rules, each NULL for "none", say the same. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+/* The register still holds the caller's value: the rule says so, or there is none. */
+bool rule_keeps_value(const struct rule *rule);
 #define ROW_NONE NO_INDEX /* no unwind information */
 
 struct row_change {

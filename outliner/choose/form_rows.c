@@ -8,23 +8,6 @@
  */
 #include "outliner/choose/choose.h"
 
-static bool same_rule(const struct rule *a, const struct rule *b)
-{
-    if (a == NULL || b == NULL) {
-        return a == b;
-    }
-    /* Expressions compare by address: unequal ones are refused, which is only careful.
-     */
-    return a->kind == b->kind && a->value == b->value &&
-           a->expression.at == b->expression.at &&
-           a->expression.size == b->expression.size;
-}
-
-static bool keeps_value(const struct rule *rule)
-{
-    return rule == NULL || rule->kind == RULE_SAME_VALUE;
-}
-
 /* The payload has saved the register in the frame. The helper's own rows say so, too:
  * its slot is as far from the helper's frame at every site, and can be stated there. */
 static bool is_slot(const struct target *target, const struct row *before,
@@ -32,7 +15,7 @@ static bool is_slot(const struct target *target, const struct row *before,
 {
     return rule->kind == RULE_OFFSET && rule->column != target->dwarf_return_column &&
            wrapping_add(before->cfa_offset, rule->value) % ROW_FACTOR == 0 &&
-           !same_rule(row_rule(before, rule->column), rule);
+           !rule_equal(row_rule(before, rule->column), rule);
 }
 
 /* `before` says that the register still holds its value, `now` knows where it was
@@ -45,13 +28,13 @@ static bool saves_are_safe(const struct facts *facts, const struct row *before,
     for (uint32_t i = 0; i < now->rule_count; i++) {
         const struct rule *rule = &now->rules[i];
         const struct rule *old = row_rule(before, rule->column);
-        if (same_rule(old, rule)) {
+        if (rule_equal(old, rule)) {
             continue;
         }
         uint8_t reg = target->register_of_dwarf(rule->column);
         bool stated = payload->kind == PAYLOAD_PLAIN && is_slot(target, before, rule);
         bool lost = reg >= 64 || has_register(payload->written, reg);
-        if (!keeps_value(old) || (lost && !stated)) {
+        if (!rule_keeps_value(old) || (lost && !stated)) {
             return false;
         }
     }
@@ -65,7 +48,7 @@ static bool restores_are_safe(const struct row *before, const struct row *now)
     for (uint32_t i = 0; i < before->rule_count; i++) {
         const struct rule *rule = &before->rules[i];
         bool in_frame = rule->kind == RULE_OFFSET || rule->kind == RULE_SAME_VALUE;
-        if (!same_rule(rule, row_rule(now, rule->column)) && !in_frame) {
+        if (!rule_equal(rule, row_rule(now, rule->column)) && !in_frame) {
             return false;
         }
     }
@@ -200,5 +183,5 @@ bool link_is_live(const struct facts *facts, uint32_t insn)
         return false;
     }
     const struct row *row = row_get(facts->program->rows, facts->row[insn]);
-    return keeps_value(row_rule(row, target->dwarf_return_column));
+    return rule_keeps_value(row_rule(row, target->dwarf_return_column));
 }

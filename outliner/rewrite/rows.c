@@ -19,7 +19,6 @@
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { DW_OP_BREG0 = 0x70, DW_OP_BREGX = 0x92 };
 
@@ -66,8 +65,7 @@ static bool told_by_stack(const struct target *target, const struct row *row)
  * else, and whoever keeps it says nothing about the return address. */
 bool row_holds_link(const struct target *target, const struct row *row)
 {
-    const struct rule *rule = row_rule(row, target->dwarf_return_column);
-    return !rule || rule->kind == RULE_SAME_VALUE;
+    return rule_keeps_value(row_rule(row, target->dwarf_return_column));
 }
 
 static uint32_t row_on_stack(struct arena *arena, const struct program *program,
@@ -109,14 +107,6 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
 }
 
 /* --- helpers --- */
-
-static bool same_rule(const struct rule *a, const struct rule *b)
-{
-    return a && a->kind == b->kind && a->value == b->value &&
-           a->expression.size == b->expression.size &&
-           (a->expression.size == 0 ||
-            memcmp(a->expression.at, b->expression.at, a->expression.size) == 0);
-}
 
 /* Where a called helper is, as far as unwinding goes. */
 struct inside {
@@ -165,7 +155,7 @@ static uint32_t called_row(struct arena *arena, const struct program *program,
         if (saved->kind != RULE_OFFSET ||
             saved->column == target->dwarf_return_column ||
             !is_written(target, inside, saved->column) ||
-            same_rule(row_rule(&site, saved->column), saved))
+            rule_equal(row_rule(&site, saved->column), saved))
             continue;
         struct rule rule = saved_rule(arena, target, inside, &site, saved);
         result = row_with_rule(arena, program->rows, result, &rule);

@@ -70,11 +70,6 @@ uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde
     return found->refusal == REFUSAL_NONE ? row_at(side, found, spot.offset) : ROW_UNREAD;
 }
 
-static bool keeps_value(const struct rule *rule)
-{
-    return !rule || rule->kind == RULE_SAME_VALUE;
-}
-
 static const struct row *known_row(const struct verify *verify, uint32_t row)
 {
     return row == ROW_NONE || row == ROW_UNREAD ? NULL : row_get(verify->rows, row);
@@ -83,7 +78,7 @@ static const struct row *known_row(const struct verify *verify, uint32_t row)
 bool row_keeps_link(const struct verify *verify, uint32_t row)
 {
     const struct row *of = known_row(verify, row);
-    return of && keeps_value(row_rule(of, verify->target->dwarf_return_column));
+    return of && rule_keeps_value(row_rule(of, verify->target->dwarf_return_column));
 }
 
 /* The number of `row` with the rule of the return column replaced (NULL: without one)
@@ -158,9 +153,9 @@ bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
         rule.kind = RULE_EXPRESSION;
         rule.expression = address_at(verify, verify->target->dwarf_stack_column, 0);
     }
-    bool new_place = keeps_value(kept) || keeping.returns;
+    bool new_place = rule_keeps_value(kept) || keeping.returns;
     return (new_place && after == changed_row(verify, row, &rule, shift)) ||
-           (!keeps_value(kept) && after == changed_row(verify, row, kept, shift));
+           (!rule_keeps_value(kept) && after == changed_row(verify, row, kept, shift));
 }
 
 uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
@@ -303,7 +298,7 @@ static bool saves_are_known(const struct verify *verify, const struct inside *in
     for (uint32_t i = 0; i < now->rule_count; i++) {
         const struct rule *rule = &now->rules[i];
         uint8_t reg = verify->target->register_of_dwarf(rule->column);
-        if (!keeps_value(rule) && keeps_value(row_rule(site, rule->column)) &&
+        if (!rule_keeps_value(rule) && rule_keeps_value(row_rule(site, rule->column)) &&
             has_register(inside->written, reg) && !has_register(inside->stated, reg) &&
             !(after && row_rule(after, rule->column)))
             return false;

@@ -4,6 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
+bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.at, b.at, a.size) == 0);
+}
+
 struct cursor cursor_of(struct bytes bytes)
 {
     return (struct cursor){.at = bytes.at, .size = bytes.at ? bytes.size : 0};

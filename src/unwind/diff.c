@@ -9,7 +9,6 @@
 #include "internal.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Columns that fit into the opcode byte. */
 enum { SHORT_COLUMNS = 64 };
@@ -99,11 +98,6 @@ void sink_advance(struct sink *sink, uint64_t units)
 
 /* --- the CFA --- */
 
-static bool bytes_equal(struct bytes a, struct bytes b)
-{
-    return a.size == b.size && (!a.size || memcmp(a.at, b.at, a.size) == 0);
-}
-
 static bool same_cfa(const struct row *a, const struct row *b)
 {
     if (a->cfa_is_expression || b->cfa_is_expression)
@@ -145,12 +139,6 @@ static void sink_cfa(struct sink *sink, const struct terms *terms,
 }
 
 /* --- rules --- */
-
-static bool same_rule(const struct rule *a, const struct rule *b)
-{
-    return a->column == b->column && a->kind == b->kind && a->value == b->value &&
-           bytes_equal(a->expression, b->expression);
-}
 
 /* A value as a factored operand: unsigned where it can be. */
 static void sink_factored(struct sink *sink, const struct rule *rule, int64_t factored,
@@ -201,8 +189,7 @@ static void sink_column_change(struct sink *sink, const struct terms *terms,
                                uint32_t column, const struct rule *rule)
 {
     const struct rule *initial = row_rule(terms->initial, column);
-    bool back = rule ? initial && same_rule(initial, rule) : !initial;
-    if (!back) {
+    if (!rule_equal(initial, rule)) {
         assert(rule); /* nothing says "unspecified" but a return to the CIE */
         sink_rule(sink, terms, rule);
     } else {
@@ -237,7 +224,7 @@ void sink_difference(struct sink *sink, const struct terms *terms,
             sink_column_change(sink, terms, new->column, new);
             t++;
         } else {
-            if (!same_rule(old, new))
+            if (!rule_equal(old, new))
                 sink_column_change(sink, terms, new->column, new);
             f++;
             t++;

@@ -129,6 +129,19 @@ const struct rule *row_rule(const struct row *row, uint32_t column)
     return NULL;
 }
 
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->column == b->column && a->kind == b->kind && a->value == b->value &&
+           bytes_equal(a->expression, b->expression);
+}
+
+bool rule_keeps_value(const struct rule *rule)
+{
+    return !rule || rule->kind == RULE_SAME_VALUE;
+}
+
 struct row entry_row(uint16_t machine)
 {
     static const struct rule pushed = {
