@@ -43,6 +43,7 @@ struct link {
     struct report report;
     struct remarks *remarks; /* NULL: not asked for */
     uint32_t helper_count;   /* made so far, under --bisect-limit */
+    bool known_link;         /* the linker has said already what it loads */
 };
 
 static const char *listing_name(const struct link *link)
@@ -218,7 +219,12 @@ static bool join_helper_objects(struct link *link, const struct set *set,
 /* A link takes some members of an archive, each for a name that somebody wants. What
  * helpers refer to was wanted by the members that they come from, and these still say
  * so; a helper itself wants nothing, or the few that are needed would bring in all
- * others. So it says weakly what it refers to. */
+ * others. So it says weakly what it refers to.
+ *
+ * In the linker step, too: the helpers of a link stand first, and a name that they want
+ * would be looked for before anything is loaded. In libstdc++.a complex_io.o is the
+ * first member with a copy of ~basic_stringbuf; who asks later finds the copy of some
+ * other member, which is there for reasons of its own. */
 static void loosen_helpers(struct link *link, struct objects *objects)
 {
     const struct object **items =
@@ -270,7 +276,7 @@ static bool outline_set(struct link *link, const struct set *set, struct objects
     }
     if (!join_helper_objects(link, set, after, err))
         return false;
-    if (set->archive != NO_INDEX)
+    if (set->archive != NO_INDEX || link->known_link)
         loosen_helpers(link, after);
     return check_savings(set, after, &sum, err) &&
            (link->options->no_verify || outline_verify(&set->objects, after, link->workers, err));
@@ -495,6 +501,8 @@ bool link_sets(struct arena *session, const struct options *options,
                struct error *err)
 {
     struct link link = {.options = options, .session = session, .before = *before};
+    link.known_link = true;
+    link.workers = options->jobs ? options->jobs : parallel_processors();
     link.rows = row_table_new(session);
     link.report = report_new(session);
     const struct object *first = before->items[0].objects.items[0];
