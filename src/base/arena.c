@@ -1,6 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory comes in blocks. Blocks that an arena gives back wait for the next arena
+ * (blocks.c), since new pages cost more than what is done with them: a run makes and
+ * frees the same few hundred MB in every round. What was used of a block is known, and
+ * zeroed when it is handed out again, just before it is written to.
+ */
 #include "mo/arena.h"
 #include "mo/array.h"
+#include "blocks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,11 +15,6 @@
 #include <string.h>
 
 enum { FIRST_BLOCK = 64 * 1024, LARGEST_BLOCK = 16 * 1024 * 1024, ALIGNMENT = 16 };
-
-struct block {
-    struct block *next;
-    size_t used, size;
-};
 
 struct arena {
     struct block *blocks; /* the first one has the room */
@@ -47,10 +49,7 @@ void arena_free(struct arena *arena)
 {
     if (!arena)
         return;
-    for (struct block *block = arena->blocks, *next; block; block = next) {
-        next = block->next;
-        free(block);
-    }
+    blocks_give(arena->blocks);
     free(arena);
 }
 
@@ -65,22 +64,9 @@ void arena_adopt(struct arena *arena, struct arena *other)
     free(other);
 }
 
-/* Under AddressSanitizer every allocation is a block of its own, so that overruns show. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ONE_EACH 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ONE_EACH 1
-#endif
-#endif
-#ifndef ONE_EACH
-#define ONE_EACH 0
-#endif
-
 static struct block *add_block(struct arena *arena, size_t size)
 {
-    struct block *block = must(calloc(1, HEADER + size));
-    block->size = size;
+    struct block *block = must(blocks_take(size));
     /* A block made for one large request goes behind the one that still has room. */
     if (arena->blocks && arena->blocks->size - arena->blocks->used > FIRST_BLOCK / 4 &&
         size > arena->next_size) {
@@ -90,24 +76,37 @@ static struct block *add_block(struct arena *arena, size_t size)
         block->next = arena->blocks;
         arena->blocks = block;
     }
+    block->used = HEADER;
     return block;
+}
+
+/* Memory with anything in its first *dirty bytes, and zeros behind them. */
+static void *take(struct arena *arena, size_t size, size_t *dirty)
+{
+    if (size > SIZE_MAX / 2)
+        must(NULL);
+    size_t need = BLOCKS_ONE_EACH ? size : rounded(size ? size : 1);
+    struct block *block = arena->blocks;
+    if (BLOCKS_ONE_EACH || !block || block->size - block->used < need) {
+        bool large = BLOCKS_ONE_EACH || HEADER + need > arena->next_size;
+        block = add_block(arena, large ? HEADER + need : arena->next_size);
+        if (arena->next_size < LARGEST_BLOCK)
+            arena->next_size *= 2;
+    }
+    void *memory = (uint8_t *)block + block->used;
+    size_t old = block->dirty > block->used ? block->dirty - block->used : 0;
+    *dirty = old < need ? old : need;
+    block->used += need;
+    arena->handed_out += need;
+    return memory;
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    if (size > SIZE_MAX / 2)
-        must(NULL);
-    size_t need = ONE_EACH ? size : rounded(size ? size : 1);
-    struct block *block = arena->blocks;
-    if (ONE_EACH || !block || block->size - block->used < need) {
-        block = add_block(arena, ONE_EACH || need > arena->next_size ? need
-                                                                     : arena->next_size);
-        if (arena->next_size < LARGEST_BLOCK)
-            arena->next_size *= 2;
-    }
-    void *memory = (uint8_t *)block + HEADER + block->used;
-    block->used += need;
-    arena->handed_out += need;
+    size_t dirty;
+    void *memory = take(arena, size, &dirty);
+    if (dirty)
+        memset(memory, 0, dirty);
     return memory;
 }
 
@@ -121,7 +120,8 @@ void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
 
 void *arena_copy(struct arena *arena, const void *bytes, size_t size)
 {
-    void *copy = arena_alloc(arena, size);
+    size_t dirty;
+    void *copy = take(arena, size, &dirty);
     if (size)
         memcpy(copy, bytes, size);
     return copy;
@@ -155,9 +155,14 @@ void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, siz
     uint32_t wanted = *capacity ? *capacity * 2 : 8;
     if (wanted <= *capacity)
         must(NULL);
-    void *copy = arena_alloc_array(arena, wanted, size);
+    size_t total, used = *capacity * size, dirty;
+    if (__builtin_mul_overflow(wanted, size, &total))
+        must(NULL);
+    uint8_t *copy = take(arena, total, &dirty);
     if (*capacity)
-        memcpy(copy, items, *capacity * size);
+        memcpy(copy, items, used);
+    if (dirty > used)
+        memset(copy + used, 0, dirty - used);
     *capacity = wanted;
     return copy;
 }

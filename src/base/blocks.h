@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to arena.c: the blocks that arenas are made of, and what becomes of those that
+ * nobody needs any more.
+ */
+#ifndef MO_BASE_BLOCKS_H
+#define MO_BASE_BLOCKS_H
+
+#include "mo/base.h"
+
+struct block {
+    struct block *next;
+    size_t used, size; /* bytes, this header included */
+    size_t dirty;      /* zeros lie behind this many bytes, and behind `used` */
+};
+
+/* A block of at least `size` bytes; NULL: out of memory. */
+struct block *blocks_take(size_t size);
+/* Takes back a list of blocks; may be called by any thread. */
+void blocks_give(struct block *list);
+
+/* Under AddressSanitizer every allocation is a block of its own, so that overruns show. */
+#if defined(__SANITIZE_ADDRESS__)
+#define BLOCKS_ONE_EACH 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BLOCKS_ONE_EACH 1
+#endif
+#endif
+#ifndef BLOCKS_ONE_EACH
+#define BLOCKS_ONE_EACH 0
+#endif
+
+#endif
