@@ -479,6 +479,8 @@ static bool run(struct link *link, struct error *err)
         return false;
 
     warn_unmatched(stderr, options, &link->before);
+    if (!check_named(options, &link->before, err))
+        return false;
 
     /* --dump and --explain show the first round, and change nothing. */
     if (!look_at_sets(link, err))
