@@ -47,6 +47,9 @@ const struct option options_table[] = {
     {"--reruns",         NULL, KIND_COUNT,  "N",         FIELD(reruns),         GROUP_WORK,
      "after the first round, outline the result up to N more times; stops early when a "
      "round saves nothing"                                                                                      },
+    {"--fold",           NULL, KIND_FLAG,   NULL,        FIELD(fold),           GROUP_WORK,
+     "before the first round, keep one of all functions that are the same code (and lie in "
+     "sections of their own); where an address may be compared, a jump is left of the others"                   },
     {"--dry-run",        NULL, KIND_FLAG,   NULL,        FIELD(dry_run),        GROUP_WORK,
      "do all the work, verification included, but write no objects (see -R)"                                    },
 
@@ -318,7 +321,8 @@ static bool check_outline_options(const struct parser *parser, struct error *err
 {
     static const uint32_t always[] = {OPTION_RERUNS, OPTION_SET_NAME, OPTION_DRY_RUN,
                                       OPTION_NO_VERIFY, OPTION_REMARKS,
-                                      OPTION_BISECT_LIMIT, OPTION_PRINT};
+                                      OPTION_BISECT_LIMIT, OPTION_PRINT,
+                                      OPTION_FOLD};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION, OPTION_KEEP_FILE,
                                         OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_EFFORT, OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
@@ -401,7 +405,7 @@ static bool check_command(const struct parser *parser, struct error *err)
 {
     struct options *out = parser->out;
     if (!out->command[0])
-        return fail(err, NULL, "'%s' wants a command behind it", out->command[-1]);
+        return fail(err, NULL, "'--' wants a command behind it");
     if (out->inputs.count > 0)
         return fail(err, NULL, "%s: the command behind '--' names the inputs",
                     out->inputs.items[0]);
@@ -434,20 +438,13 @@ static bool names_directory(const char *path)
            (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-/* A command follows: "--", or "-run", as mold has it. */
-static bool is_run(const char *word)
-{
-    return strcmp(word, "--") == 0 || strcmp(word, "-run") == 0 ||
-           strcmp(word, "--run") == 0;
-}
-
 bool options_parse(struct arena *session, int argc, char *const *argv,
                    struct options *out, struct error *err)
 {
     *out = (struct options){.min_saving = 1, .effort = 1};
     struct parser parser = {.session = session, .out = out};
     int own = 1;
-    while (own < argc && !is_run(argv[own]))
+    while (own < argc && strcmp(argv[own], "--") != 0)
         own++;
     if (own < argc)
         out->command = argv + own + 1;

@@ -12,6 +12,7 @@
 enum option_position {
     OPTION_OUTLINE,
     OPTION_RERUNS,
+    OPTION_FOLD,
     OPTION_DRY_RUN,
     OPTION_OUTPUT,
     OPTION_SET_NAME,

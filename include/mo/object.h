@@ -160,6 +160,14 @@ bool properties_merge(struct arena *arena, const struct objects *objects,
  * unwind entries refer to them and cannot be read. */
 const struct object *object_strip_debug(struct arena *arena, const struct object *object);
 
+/* The object without some of its sections: what describes them (unwind entries, debug
+ * information) loses what it says of them, as when a linker drops a copy of a group. A
+ * local symbol goes with its section. `section_at`: by old section index the new one, 0
+ * for those that have gone. Fails when something else refers to one that goes. */
+MO_MUST_CHECK bool object_drop(struct arena *arena, const struct object *object,
+                               const bool *dropped, const struct object **out,
+                               const uint32_t **section_at, struct error *err);
+
 /* --- write.c --- */
 
 /* The bytes of an ET_REL file; equal objects give equal bytes. Sections of the same name

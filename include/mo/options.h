@@ -36,6 +36,7 @@ struct options {
 
     bool outline;
     uint32_t reruns;
+    bool fold;
     uint32_t bisect_stop; /* first helper, from 1, that is not made; 0: there is none */
     bool dry_run;
 

@@ -10,6 +10,7 @@
 #define MO_REPORT_H
 
 #include "mo/bytes.h"
+#include "mo/fold.h"
 #include "mo/listing.h"
 #include "mo/object.h"
 #include "mo/plan.h"
@@ -81,6 +82,13 @@ struct report_helper {
     int64_t saving;
 };
 
+struct report_folded {
+    const char *name, *unit; /* of the function that has gone */
+    const char *heir;        /* the one that stands for it */
+    uint32_t bytes;
+    bool jumps; /* a jump is left of it */
+};
+
 struct report_refusal {
     uint64_t bytes;
     uint32_t
@@ -121,6 +129,10 @@ struct report {
         struct report_helper *items;
         uint32_t count, capacity;
     } helpers;
+    struct {
+        struct report_folded *items; /* in the order of the objects */
+        uint32_t count, capacity;
+    } folds;
     struct report_refusal refusals[REFUSAL_COUNT]; /* of the first round */
     bool outlined;                                 /* false: merged only */
     bool verified;
@@ -138,6 +150,10 @@ void report_after(struct report *report, const struct objects *objects);
 
 /* What the first round's lifting refused, and the instructions that cannot move. */
 void report_refusals(struct report *report, const struct program *program);
+
+/* What was folded in an object. (folds.c) */
+void report_folds(struct report *report, const struct object *object,
+                  const struct fold_plan *plan);
 
 /* A round that was done; `round` counts from 1, and rounds of several sets add up. */
 void report_round(struct report *report, uint32_t round, const struct program *program,

@@ -152,6 +152,7 @@ struct frame_range {
     bool signal_frame, b_key;
     const struct row_change *changes; /* section offsets; the first at `start` */
     uint32_t change_count;
+    uint32_t symbol; /* of its own section; 0: the one for all */
 };
 void frames_build(struct arena *arena, uint16_t machine, const struct row_table *rows,
                   const struct frame_range *ranges, uint32_t range_count, uint32_t symbol,

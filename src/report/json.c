@@ -212,6 +212,24 @@ static void put_units(struct json *json, const struct report *report)
     put(json, "]");
 }
 
+static void put_folds(struct json *json, const struct report *report)
+{
+    put(json, ",\n  \"folded\": [");
+    for (uint32_t i = 0; i < report->folds.count; i++) {
+        const struct report_folded *folded = &report->folds.items[i];
+        put_next(json, i);
+        put(json, "{\"name\": ");
+        put_string(json, folded->name);
+        put(json, ", \"unit\": ");
+        put_string(json, folded->unit);
+        put(json, ", \"onto\": ");
+        put_string(json, folded->heir);
+        put(json, arena_format(json->session, ", \"bytes\": %" PRIu32 ", \"jump\": %s}",
+                               folded->bytes, folded->jumps ? "true" : "false"));
+    }
+    put(json, "]");
+}
+
 static void put_code(struct json *json, const struct listing *code)
 {
     put(json, "\"code\": [");
@@ -272,6 +290,8 @@ struct bytes report_json(struct arena *session, const struct report *report)
     put_refusals(&json, report);
     put_sections(&json, report);
     put_units(&json, report);
+    if (report->folds.count)
+        put_folds(&json, report);
     if (report->wants_bodies)
         put_bodies(&json, report);
     put(&json, "\n}\n");

@@ -15,7 +15,7 @@
 
 enum {
     MOST_HELPERS = 20,
-    MOST_UNITS = 30,
+    MOST_UNITS = 30, MOST_FOLDS = 10,
     MOST_FUNCTIONS = 20,
     NAME_COLUMNS = 32,
     KEY_COLUMNS = 48
@@ -69,12 +69,6 @@ static void put_size(struct page *page, const char *what, uint64_t before,
         before, after, gain, percent(gain, before));
 }
 
-/* All that is loaded and is none of the other three: constants, tables, variables. */
-static uint64_t data_of(const struct sizes *sizes)
-{
-    return sizes->loaded - sizes->text - sizes->eh_frame - sizes->eh_frame_hdr;
-}
-
 static void put_totals(struct page *page, const struct report *report)
 {
     struct sizes before, after;
@@ -87,7 +81,6 @@ static void put_totals(struct page *page, const struct report *report)
     put_size(page, "code", before.text, after.text);
     put_size(page, ".eh_frame", before.eh_frame, after.eh_frame);
     put_size(page, ".eh_frame_hdr", before.eh_frame_hdr, after.eh_frame_hdr);
-    put_size(page, "data", data_of(&before), data_of(&after));
     put_size(page, "all loaded", before.loaded, after.loaded);
 }
 
@@ -107,6 +100,35 @@ static void put_rounds(struct page *page, const struct report *report)
     }
 }
 
+/* The largest first; then by name. */
+static int compare_folds(const void *left, const void *right)
+{
+    const struct report_folded *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static void put_folds(struct page *page, const struct report *report)
+{
+    uint32_t count = report->folds.count;
+    uint64_t bytes = 0;
+    if (count == 0)
+        return;
+    struct report_folded *sorted = arena_copy(page->session, report->folds.items,
+                                              count * sizeof *report->folds.items);
+    qsort(sorted, count, sizeof *sorted, compare_folds);
+    for (uint32_t i = 0; i < count; i++)
+        bytes += sorted[i].bytes;
+    put(page, "\nFolded functions (%" PRIu32 " of %" PRIu64 " bytes%s)\n  %8s\n", count,
+        bytes, count > MOST_FOLDS ? ", the largest" : "", "bytes");
+    for (uint32_t i = 0; i < count && i < MOST_FOLDS; i++)
+        put(page, "  %8" PRIu32 "  %s: %s %s\n", sorted[i].bytes,
+            shortened(page->session, sorted[i].name),
+            sorted[i].jumps ? "a jump to" : "the same as",
+            shortened(page->session, sorted[i].heir));
+}
+
 /* So that the column adds up to what was saved. */
 static void put_sum(struct page *page, const struct report *report, int64_t rest,
                     uint32_t rest_count)
@@ -123,19 +145,6 @@ static void put_sum(struct page *page, const struct report *report, int64_t rest
         "  %8" PRId64 "  the set as a whole: padding, CIE, FDEs, header entries\n",
         fixed);
     put(page, "  %8" PRId64 "  in all\n", all);
-}
-
-/* A helper of no bytes looks like a mistake unless it is explained. */
-static void put_no_bytes(struct page *page, const struct report_helper *sorted,
-                         uint32_t count)
-{
-    for (uint32_t i = 0; i < count && i < MOST_HELPERS; i++) {
-        if (sorted[i].size > 0)
-            continue;
-        put(page, "  (bytes 0: no code of its own; its sites jump into another helper, or "
-                  "to an\n  occurrence that stays where it was)\n");
-        return;
-    }
 }
 
 static void put_helpers(struct page *page, const struct report *report)
@@ -157,7 +166,6 @@ static void put_helpers(struct page *page, const struct report *report)
     for (uint32_t i = MOST_HELPERS; i < count; i++)
         rest += sorted[i].saving;
     put_sum(page, report, rest, count > MOST_HELPERS ? count - MOST_HELPERS : 0);
-    put_no_bytes(page, sorted, count);
 }
 
 /* The units that gained (or lost) most first; then by name. */
@@ -277,10 +285,7 @@ static void put_refusals(struct page *page, const struct report *report)
 static const char *remedy_of(enum refusal refusal)
 {
     switch (refusal) {
-    case REFUSAL_DEBUG_INFO:
-    case REFUSAL_DEBUG_SPLIT: return "--strip-debug lifts that";
-    case REFUSAL_DEBUG_COMPRESSED:
-        return "compile without -gz (the linker can compress, too), or use --strip-debug";
+    case REFUSAL_DEBUG_INFO: return "--strip-debug lifts that";
     case REFUSAL_KEEP: return "--keep asks for that";
     default: return NULL;
     }
@@ -296,7 +301,7 @@ static void put_hint(struct page *page, const struct report *report)
         uint64_t bytes = report->refusals[i].bytes;
         if (!remedy_of(refusal) || bytes == 0 || bytes < all - bytes)
             continue;
-        put(page, "\nHint: %.1f %% of the code is %s for one reason (%s);\n%s.\n",
+        put(page, "\nHint: %.1f %% of the code is %s for one reason (%s); %s.\n",
             percent((int64_t)bytes, all), refusal_level(refusal), refusal_name(refusal),
             remedy_of(refusal));
     }
@@ -306,6 +311,7 @@ struct bytes report_text(struct arena *session, const struct report *report)
 {
     struct page page = {session, buffer_new(session)};
     put_totals(&page, report);
+    put_folds(&page, report);
     put_rounds(&page, report);
     put_helpers(&page, report);
     put_units(&page, report);

@@ -261,7 +261,8 @@ void frames_build(struct arena *arena, uint16_t machine, const struct row_table 
         last = (uint32_t)bytes.size;
         buffer_u32(&bytes, 0);
         buffer_u32(&bytes, last + 4 - cie_at[kind]);
-        relocs[i] = (struct reloc){bytes.size, range->start, symbol, type};
+        uint32_t base = range->symbol ? range->symbol : symbol;
+        relocs[i] = (struct reloc){bytes.size, range->start, base, type};
         buffer_u32(&bytes, 0);
         buffer_u32(&bytes, range->length);
         buffer_u8(&bytes, 0); /* no augmentation data */

@@ -13,11 +13,14 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         libc (programs that use much of the C and C++ libraries, all of which is outlined:
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
         archives (sqlite, lua, zlib and libcrypto from Debian's static archives; wants --corpora),
+        fold (whole functions that are the same code: fixtures/programs-fold; some of the
+        program's objects are folded, the others are linked with it as they were),
         random (programs of generate.py, with what csmith leaves out; --count of them),
         csmith (random programs; --count of them for each target and compiler),
         switches (random programs made of switches; the same, see switches.py),
         cxxrandom (random C++ programs about exceptions, of parts that several compilers
         made with all kinds of flags; --count of them for each target, see cxxgen.py).
+With --with=OPTION every case is outlined with that option, too.
 With --shake=N every case is shaken instead (by N seeds alone, and once after outlining).
 Every case compares standard output and exit code of the program before and after, linked
 with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
@@ -109,7 +112,7 @@ def works(args, case):
     """(options, linkers) of each piece of work to judge: outlining; or, with --shake,
     no-ops everywhere, once by themselves and once in outlined code. The seeds depend on
     the case, so that a few for each are many for all."""
-    outline = ["--outline", "--reruns=2"]
+    outline = ["--outline", "--reruns=2"] + args.also
     if not args.shake:
         return [(outline, ["bfd", "lld"])]
     seed = zlib.crc32(case.encode()) % 1000000 * 1000 + 1
@@ -151,6 +154,54 @@ def fixture_cases(args):
                           flags=["-no-pie"] if "-fno-pic" in flags else [])
 
                 yield name, case
+
+
+def fold_cases(args):
+    """Both files folded together, each by itself, and one with the other as it was; each
+    of these with sections for functions and without."""
+    places = [["-ffunction-sections"], ["-fno-function-sections"],
+              ["-ffunction-sections", "-g", "-fPIC"]]
+    for target, kind in itertools.product(("x86_64", "aarch64"), ("gcc", "clang")):
+        for level, flags in itertools.product(["-O1", "-O2", "-Os"], places):
+            name = "%s-fold-%s%s%s" % (target, kind, level, "".join(flags))
+
+            def case(folder, target=target, kind=kind, flags=[level] + flags, name=name):
+                made = []
+                for source in ("folding.cc", "other.cc"):
+                    made.append(os.path.join(folder, source + ".o"))
+                    command = list(compiler(kind, target))
+                    command[0] = {"gcc": GXX[target], "clang": "clang++-19"}[kind]
+                    must(command + flags + ["-w", "-std=c++17", "-c", os.path.join(
+                        FIXTURES, "programs-fold", source), "-o", made[-1]])
+                check_folded(args, name, target, folder, made)
+
+            yield name, case
+
+
+def check_folded(args, name, target, folder, made):
+    before = os.path.join(folder, "before")
+    link(target, "bfd", made, before, [], driver=[GXX[target]])
+    expected = run(target, before)
+    fold = ["--outline", "--reruns=1", "--fold"]
+    whole = os.path.join(folder, "whole.o")
+    code, _, said = call([args.mo_link] + fold + ["-v"] + made + ["-o", whole])
+    if code != 0 or b"folded" not in said:
+        raise Failed("%s: nothing was folded: %s" % (name, said.decode()))
+    parts = []
+    for one in made:
+        parts.append(one + ".folded.o")
+        must([args.mo_link] + fold + [one, "-o", parts[-1]])
+    os.makedirs(os.path.join(folder, "dir"))
+    must([args.mo_link] + fold + made + ["-o", os.path.join(folder, "dir") + "/"])
+    apart = [os.path.join(folder, "dir", f) for f in sorted(os.listdir(folder + "/dir"))]
+    for objects in ([whole], parts, [parts[0], made[1]], [made[1], parts[0]],
+                    [parts[1], made[0]], apart):
+        for linker in ("bfd", "lld"):
+            after = os.path.join(folder, "after")
+            link(target, linker, objects, after, [], ["-Wl,--gc-sections"],
+                 driver=[GXX[target]])
+            compare("%s (%s, %s)" % (name, " ".join(map(os.path.basename, objects)), linker),
+                    target, expected, run(target, after))
 
 
 def cxx_programs():
@@ -409,11 +460,8 @@ def csmith_cases(args):
                 source = os.path.join(folder, "r.c")
                 must(["csmith", "-s", str(seed), "-o", source], cwd=folder)
                 made = os.path.join(folder, "a.o")
-                # What Clang takes for an endless loop without effect (C17 6.8.5p6) leaves a
-                # function without an end, which runs into whatever lies behind it.
-                loops = ["-fno-finite-loops"] if kind == "clang" else []
                 must(compiler(kind, target) + [level, "-w", "-I/usr/include/csmith", "-c",
-                                               source, "-o", made] + loops)
+                                               source, "-o", made])
                 before = os.path.join(folder, "before")
                 link(target, "bfd", [made], before, [])
                 try:
@@ -504,7 +552,7 @@ def random_cases(args):
             yield name, case
 
 
-SUITES = {"fixtures": fixture_cases, "debug": debug_cases, "cxx": cxx_cases,
+SUITES = {"fixtures": fixture_cases, "fold": fold_cases, "debug": debug_cases, "cxx": cxx_cases,
           "cxxlib": cxxlib_cases, "cxxrandom": cxxrandom_cases, "shared": shared_cases,
           "libc": libc_cases, "archives": archive_cases, "csmith": csmith_cases,
           "switches": switch_cases, "random": random_cases}
@@ -534,6 +582,8 @@ def main():
                         help="only every Nth case")
     parser.add_argument("--shake", type=int, default=0,
                         help="do not outline: put no-ops everywhere, by so many seeds")
+    parser.add_argument("--with", dest="also", action="append", default=[],
+                        help="outline with this option, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("suites", nargs="*", default=["fixtures"])
     args = parser.parse_args()

@@ -393,9 +393,9 @@ START_TEST(helpers_get_frames)
     uint32_t plain = row_at_entry(rows, object.machine);
     struct row_change one = {0x10, plain};
     struct frame_range ranges[] = {
-        {0x10, 0x20, false, false,   &one, 1},
-        {0x10, 0x20, true,  false,   &one, 1},
-        {0x10, 0x20, false, _i == 1, &one, 1}
+        {0x10, 0x20, false, false,   &one, 1, 0},
+        {0x10, 0x20, true,  false,   &one, 1, 0},
+        {0x10, 0x20, false, _i == 1, &one, 1, 0}
     };
     struct row_change changes[3] = {
         {0x10, plain},
@@ -500,7 +500,7 @@ START_TEST(random_rows_survive)
         changes[i] = (struct row_change){offset, row};
         offset += 1 + random_below(random_below(10) ? 10 : 90);
     }
-    struct frame_range range = {0x10, offset - 0x10, false, false, changes, count};
+    struct frame_range range = {0x10, offset - 0x10, false, false, changes, count, 0};
     sections[CODE].data = (struct bytes){arena_alloc(arena, offset), offset};
     frames_build(arena, EM_X86_64, rows, &range, 1, 1, 0, &sections[FRAMES]);
     struct frames frames;

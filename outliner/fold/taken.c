@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whose address may be known to somebody. A direct call or jump does not take the
+ * address of its callee; anything else does that refers to the start of a function:
+ * a word of data, a `lea`, an `adrp` with its other half, a way through the GOT. What
+ * other objects of the link do cannot be seen, so every global name may be taken there.
+ *
+ * (LLVM's .llvm_addrsig says the same of Clang's objects, but nothing of GCC's.)
+ */
+#include "outliner/fold/fold.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+static uint32_t insn_around(const struct program *program, uint32_t code,
+                            uint64_t offset)
+{
+    if (code == NO_INDEX || program->code[code].function_count == 0)
+        return NO_INDEX;
+    uint32_t function = program_function_at(program, code, (uint32_t)offset);
+    if (function == NO_INDEX || program->functions[function].insn_count == 0)
+        return NO_INDEX;
+    const struct function *in = &program->functions[function];
+    uint32_t low = in->first_insn, high = low + in->insn_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->insns[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct lead fold_lead(const struct folder *folder, uint32_t section, uint32_t reloc)
+{
+    const struct program *program = folder->program;
+    const struct section *from = &folder->object->sections[section];
+    const struct reloc *at = &from->relocs[reloc];
+    const struct symbol *symbol = &folder->object->symbols[at->symbol];
+    struct lead lead = {.section = symbol->section};
+    if (at->symbol == 0 || symbol->section >= folder->object->section_count)
+        return (struct lead){.section = SECTION_UNDEFINED};
+    const struct reloc_kind *kind = program->target->reloc_kind(at->type);
+    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL);
+    uint32_t insn =
+        insn_around(program, program_code_of(program, folder->number, section),
+                    at->offset);
+    uint8_t bias = 0;
+    if (insn != NO_INDEX && relative) {
+        const struct insn *around = &program->insns[insn];
+        bias = program->target->reloc_bias(around, at->offset);
+        lead.transfers = around->flow == FLOW_JUMP || around->flow == FLOW_BRANCH ||
+                         around->flow == FLOW_CALL;
+    }
+    lead.exact = kind && (insn != NO_INDEX || kind->kind == RELOC_ABSOLUTE);
+    lead.position = (int64_t)((uint64_t)symbol->value + (uint64_t)at->addend + bias);
+    return lead;
+}
+
+/* A relocation of something that stays in the program while it runs. A name on a jump
+ * cannot serve who wants the middle of a function, or who may want it. */
+static void note(struct folder *folder, uint32_t section, uint32_t reloc)
+{
+    const struct reloc *at = &folder->object->sections[section].relocs[reloc];
+    uint32_t to = folder->object->symbols[at->symbol].section;
+    if (at->symbol == 0 || to >= folder->object->section_count ||
+        folder->first_of[to] == NO_INDEX)
+        return;
+    struct lead lead = fold_lead(folder, section, reloc);
+    struct foldable *candidate = &folder->candidates.items[folder->first_of[to]];
+    if (!candidate->alone)
+        return; /* it keeps its entry, and nothing refers to its middle */
+    bool by_name = !symbol_is_local(&folder->object->symbols[at->symbol]);
+    bool entry = lead.position == 0;
+    if (!lead.transfers && (entry || !lead.exact))
+        candidate->taken = true;
+    if (!lead.exact || (by_name && !entry))
+        candidate->unsure = true;
+}
+
+/* An instruction that takes the address of its own function, resolved by the assembler. */
+static bool takes_itself(const struct folder *folder, const struct foldable *candidate)
+{
+    const struct program *program = folder->program;
+    const struct function *function = &program->functions[candidate->function];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        const struct insn *insn = &program->insns[function->first_insn + i];
+        bool transfers = insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
+                         insn->flow == FLOW_CALL;
+        if ((insn->traits & INSN_PC_RELATIVE) && !transfers && !(insn->traits & INSN_RELOCATED) &&
+            insn->target == candidate->start)
+            return true;
+    }
+    return false;
+}
+
+void fold_find_taken(struct folder *folder)
+{
+    const struct object *object = folder->object;
+    for (uint32_t s = 1; s < object->symbol_count; s++) {
+        const struct symbol *symbol = &object->symbols[s];
+        uint32_t at = symbol->section < object->section_count && !symbol_is_local(symbol)
+                          ? fold_at(folder, symbol->section, (int64_t)symbol->value)
+                          : NO_INDEX;
+        if (at != NO_INDEX)
+            folder->candidates.items[at].outside = true;
+    }
+    for (uint32_t s = 1; s < object->section_count; s++) {
+        if (fold_is_table(&object->sections[s]))
+            continue;
+        for (uint32_t r = 0; r < object->sections[s].reloc_count; r++)
+            note(folder, s, r);
+    }
+    for (uint32_t i = 0; i < folder->candidates.count; i++) {
+        struct foldable *candidate = &folder->candidates.items[i];
+        if (takes_itself(folder, candidate))
+            candidate->fixed = true; /* that address would be the heir's */
+    }
+}
