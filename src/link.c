@@ -22,6 +22,7 @@
 #include "mo/outputs.h"
 #include "mo/parallel.h"
 #include "mo/plan.h"
+#include "mo/progress.h"
 #include "mo/program.h"
 #include "mo/remarks.h"
 #include "mo/report.h"
@@ -44,6 +45,7 @@ struct link {
     struct report report;
     struct remarks *remarks; /* NULL: not asked for */
     uint32_t helper_count;   /* made so far, under --bisect-limit */
+    struct progress *progress;
     bool known_link;         /* the linker has said already what it loads */
 };
 
@@ -140,6 +142,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
     struct arena *stage = arena_new();
     struct program *program = NULL;
     struct plan plan = {0};
+    progress_at(link->progress, "looking for repeats", round);
     bool ok = plan_round(link, stage, set, objects, &program, &plan, err);
     if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
@@ -161,6 +164,7 @@ static bool run_round(struct link *link, const struct set *set, uint32_t round,
         const char *name = set->name[0] ? set->name : "(helpers)";
         struct rewrite_options rewrite = {
             link->options->output_is_directory ? NO_INDEX : 0, name};
+        progress_at(link->progress, "rewriting", round);
         ok = program_rewrite(link->session, program, &plan, &rewrite, objects, err);
         report_round(&link->report, round, program, &plan);
         sum->code += plan.predicted_code;
@@ -284,6 +288,7 @@ static bool outline_set(struct link *link, const struct set *given,
     }
     if (!join_helper_objects(link, set, after, err))
         return false;
+    progress_at(link->progress, "verifying", 0);
     if (set->archive != NO_INDEX || link->known_link)
         loosen_helpers(link, after);
     return check_savings(set, after, &sum, err) &&
@@ -325,7 +330,7 @@ static bool shake_set(struct link *link, struct objects *objects, struct error *
     return ok;
 }
 
-static bool outline_sets(struct link *link, struct error *err)
+static bool work_on_sets(struct link *link, struct error *err)
 {
     struct sets *after = &link->after;
     after->count = link->before.count;
@@ -341,6 +346,16 @@ static bool outline_sets(struct link *link, struct error *err)
             return false;
     }
     return true;
+}
+
+/* What the rounds themselves print, on request, would stand in the same line. */
+static bool outline_sets(struct link *link, struct error *err)
+{
+    if (!link->options->verbose && !link->options->bisect_stop)
+        link->progress = progress_start(link->session);
+    bool ok = work_on_sets(link, err);
+    progress_end(link->progress);
+    return ok;
 }
 
 static struct bytes report_bytes(struct link *link)
@@ -487,6 +502,8 @@ static bool run(struct link *link, struct error *err)
         return false;
 
     warn_unmatched(stderr, options, &link->before);
+    if (!check_named(options, &link->before, err))
+        return false;
 
     /* --dump and --explain show the first round, and change nothing. */
     if (!look_at_sets(link, err))

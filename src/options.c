@@ -405,7 +405,7 @@ static bool check_command(const struct parser *parser, struct error *err)
 {
     struct options *out = parser->out;
     if (!out->command[0])
-        return fail(err, NULL, "'--' wants a command behind it");
+        return fail(err, NULL, "'%s' wants a command behind it", out->command[-1]);
     if (out->inputs.count > 0)
         return fail(err, NULL, "%s: the command behind '--' names the inputs",
                     out->inputs.items[0]);
@@ -438,13 +438,20 @@ static bool names_directory(const char *path)
            (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
+/* A command follows: "--", or "-run", as mold has it. */
+static bool is_run(const char *word)
+{
+    return strcmp(word, "--") == 0 || strcmp(word, "-run") == 0 ||
+           strcmp(word, "--run") == 0;
+}
+
 bool options_parse(struct arena *session, int argc, char *const *argv,
                    struct options *out, struct error *err)
 {
     *out = (struct options){.min_saving = 1, .effort = 1};
     struct parser parser = {.session = session, .out = out};
     int own = 1;
-    while (own < argc && strcmp(argv[own], "--") != 0)
+    while (own < argc && !is_run(argv[own]))
         own++;
     if (own < argc)
         out->command = argv + own + 1;

@@ -16,6 +16,19 @@ static bool names_function(const struct object *object, const char *glob)
     return false;
 }
 
+/* --explain has a word on labels and frozen code, too. */
+static bool names_code(const struct object *object, const char *glob)
+{
+    for (uint32_t i = 1; i < object->symbol_count; i++) {
+        const struct symbol *symbol = &object->symbols[i];
+        if (symbol->section < object->section_count && symbol->section != 0 &&
+            section_is_code(&object->sections[symbol->section]) &&
+            fnmatch(glob, symbol->name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool names_section(const struct object *object, const char *glob)
 {
     for (uint32_t i = 1; i < object->section_count; i++) {
@@ -67,4 +80,18 @@ void warn_unmatched(FILE *out, const struct options *options, const struct sets 
     warn_each(out, sets, &options->keep_sections, names_section, "--keep-section",
               "code section");
     warn_each(out, sets, &options->keep_files, names_unit, "--keep-file", "input");
+}
+
+bool check_named(const struct options *options, const struct sets *sets,
+                 struct error *err)
+{
+    const char *const names[][2] = {{"--explain", options->explain},
+                                    {"--print", options->print}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *glob = names[i][1];
+        if (glob && !is_matched(sets, names_code, glob))
+            return fail(err, NULL, "%s=%s: there is no such function here", names[i][0],
+                        glob);
+    }
+    return true;
 }

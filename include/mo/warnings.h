@@ -15,4 +15,9 @@
  * and expanded by the shell. */
 void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets);
 
+/* Fails when --explain or --print names nothing in these sets: the answer would be an
+ * empty page. */
+MO_MUST_CHECK bool check_named(const struct options *options, const struct sets *sets,
+                               struct error *err);
+
 #endif

@@ -227,7 +227,10 @@ static bool link_second(struct step *step)
         fault = "cannot rename the output";
     if (fault) {
         unlink(output);
-        say(step, "not outlined: ", fault);
+        /* That nothing repeats is the way of small programs; all else is worth a line. */
+        if (after.loaded < step->before.loaded || step->options.verbose)
+            fprintf(stderr, "mo-link: %s: linked without outlining: %s\n",
+                    step->command.output, fault);
         return false;
     }
     say(step, "outlined: ",

@@ -69,6 +69,12 @@ static void put_size(struct page *page, const char *what, uint64_t before,
         before, after, gain, percent(gain, before));
 }
 
+/* All that is loaded and is none of the other three: constants, tables, variables. */
+static uint64_t data_of(const struct sizes *sizes)
+{
+    return sizes->loaded - sizes->text - sizes->eh_frame - sizes->eh_frame_hdr;
+}
+
 static void put_totals(struct page *page, const struct report *report)
 {
     struct sizes before, after;
@@ -81,6 +87,7 @@ static void put_totals(struct page *page, const struct report *report)
     put_size(page, "code", before.text, after.text);
     put_size(page, ".eh_frame", before.eh_frame, after.eh_frame);
     put_size(page, ".eh_frame_hdr", before.eh_frame_hdr, after.eh_frame_hdr);
+    put_size(page, "data", data_of(&before), data_of(&after));
     put_size(page, "all loaded", before.loaded, after.loaded);
 }
 
@@ -147,6 +154,19 @@ static void put_sum(struct page *page, const struct report *report, int64_t rest
     put(page, "  %8" PRId64 "  in all\n", all);
 }
 
+/* A helper of no bytes looks like a mistake unless it is explained. */
+static void put_no_bytes(struct page *page, const struct report_helper *sorted,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < MOST_HELPERS; i++) {
+        if (sorted[i].size > 0)
+            continue;
+        put(page, "  (bytes 0: no code of its own; its sites jump into another helper, or "
+                  "to an\n  occurrence that stays where it was)\n");
+        return;
+    }
+}
+
 static void put_helpers(struct page *page, const struct report *report)
 {
     uint32_t count = report->helpers.count;
@@ -166,6 +186,7 @@ static void put_helpers(struct page *page, const struct report *report)
     for (uint32_t i = MOST_HELPERS; i < count; i++)
         rest += sorted[i].saving;
     put_sum(page, report, rest, count > MOST_HELPERS ? count - MOST_HELPERS : 0);
+    put_no_bytes(page, sorted, count);
 }
 
 /* The units that gained (or lost) most first; then by name. */
@@ -285,7 +306,10 @@ static void put_refusals(struct page *page, const struct report *report)
 static const char *remedy_of(enum refusal refusal)
 {
     switch (refusal) {
-    case REFUSAL_DEBUG_INFO: return "--strip-debug lifts that";
+    case REFUSAL_DEBUG_INFO:
+    case REFUSAL_DEBUG_SPLIT: return "--strip-debug lifts that";
+    case REFUSAL_DEBUG_COMPRESSED:
+        return "compile without -gz (the linker can compress, too), or use --strip-debug";
     case REFUSAL_KEEP: return "--keep asks for that";
     default: return NULL;
     }
@@ -301,7 +325,7 @@ static void put_hint(struct page *page, const struct report *report)
         uint64_t bytes = report->refusals[i].bytes;
         if (!remedy_of(refusal) || bytes == 0 || bytes < all - bytes)
             continue;
-        put(page, "\nHint: %.1f %% of the code is %s for one reason (%s); %s.\n",
+        put(page, "\nHint: %.1f %% of the code is %s for one reason (%s);\n%s.\n",
             percent((int64_t)bytes, all), refusal_level(refusal), refusal_name(refusal),
             remedy_of(refusal));
     }

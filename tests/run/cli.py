@@ -10,6 +10,8 @@ After a failure nothing may have appeared in the folder.
 import argparse
 import json
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -41,13 +43,17 @@ BAD = [
     ("a.o -o o.o --outlin", 2, "did you mean --outline?"),
     ("a.o b.o -- cc", 2, "a.o: the command behind '--' names the inputs"),
     ("-o o.o -- cc", 2, "-o: the command"),
-    ("--", 2, "wants a command"),
+    ("--", 2, "'--' wants a command"),
     ("-- no-such-command", 2, "cannot run no-such-command"),
+    ("-run no-such-command", 2, "cannot run no-such-command"),
     ("missing.o -o o.o", 1, "missing.o"),
     ("text.o -o o.o", 1, "text.o"),
     ("empty.o -o o.o", 1, "empty.o: an empty file"),
     ("--outline -R json a.o b.o -o o.o", 2, "takes its format after '=': -R=json"),
     ("--explain a.o b.o", 2, "wants the name of a function"),
+    ("--explain=nosuch a.o b.o", 1, "--explain=nosuch: there is no such function here"),
+    ("--print=nosuch a.o b.o", 1, "--print=nosuch: there is no such function here"),
+    ("-run", 2, "'-run' wants a command"),
     ("cut.o -o o.o", 1, "cut.o"),
     ("script.so -o o.o", 1, "script.so: a linker script"),
     ("lib.so -o o.o", 1, "lib.so: a shared library or program"),
@@ -68,6 +74,41 @@ BAD = [
 
 def run(command, folder, **more):
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, **more)
+
+
+def on_terminal(command, folder):
+    """What a terminal gets on standard error."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(command, cwd=folder, stderr=slave, stdout=subprocess.DEVNULL,
+                               env=dict(os.environ, TERM="xterm"))
+    os.close(slave)
+    said = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError: # EIO: nobody writes any more
+            break
+        if not part:
+            break
+        said += part
+    os.close(master)
+    assert process.wait() == 0, said
+    return said.decode()
+
+
+def check_progress(mo_link, work):
+    archive = run(["gcc", "-print-file-name=libsqlite3.a"], work).stdout.strip()
+    command = [mo_link, "--outline", "--reruns=2", "--dry-run", "-j1", archive]
+    if not os.path.exists(archive):
+        return
+    assert run(command, work).stderr == ""
+    said = on_terminal(command, work)
+    if said: # unless it took less than a second
+        lines = said.split("\r\033[K")
+        assert lines[0] == lines[-1] == "" and len(lines) > 2, lines
+        for line in lines[1:-1]:
+            assert re.fullmatch(r"mo-link: (round \d: )?[a-z ]+, \d+ s", line), lines
+    assert "\033" not in on_terminal(command + ["-v"], work)
 
 
 def tree(folder):
@@ -210,6 +251,7 @@ def main():
     failures = check_bad(mo_link, folder)
     check_talk(mo_link, folder)
     check_good(mo_link, folder)
+    check_progress(mo_link, folder)
     return 1 if failures else 0
 
 
