@@ -15,6 +15,10 @@ struct lift_options lift_options_of(const struct options *options)
                                  .keep_section_count = options->keep_sections.count,
                                  .keep_files = options->keep_files.items,
                                  .keep_file_count = options->keep_files.count,
+                                 .only = options->only.items,
+                                 .only_count = options->only.count,
+                                 .hot = options->hot,
+                                 .outline_hot = options->outline_hot,
                                  .drop_alignment = options->drop_alignment};
 }
 

@@ -17,6 +17,8 @@
 #include "mo/options.h"
 
 #include "mo/array.h"
+#include "mo/object.h"
+#include "mo/profile.h"
 #include "options_parts.h"
 
 #include <stdlib.h>
@@ -73,6 +75,16 @@ const struct option options_table[] = {
     {"--keep-file",      NULL, KIND_LIST,   "GLOB",      FIELD(keep_files),     GROUP_CHOICE,
      "leave the code of these inputs alone (a.o, or 'libfoo.a(*)' for members); may be "
      "repeated"                                                                                                 },
+    {"--only",           NULL, KIND_LIST,   "GLOB",      FIELD(only),           GROUP_CHOICE,
+     "leave all functions alone but these; may be repeated"                                                     },
+    {"--profile",        NULL, KIND_TEXT,   "FILE",      FIELD(profile),        GROUP_CHOICE,
+     "leave alone the functions in which the program spends its time; FILE is what "
+     "'perf script --no-demangle' prints, or has a line 'NAME COUNT' for each function"                         },
+    {"--hot-share",      NULL, KIND_COUNT,  "PERCENT",   FIELD(hot_share),      GROUP_CHOICE,
+     "with --profile: the busiest functions that make up so much of it are left alone "
+     "(default: 99)"                                                                                            },
+    {"--outline-hot",    NULL, KIND_FLAG,   NULL,        FIELD(outline_hot),    GROUP_CHOICE,
+     "outline sections .text.hot, too, where compilers put functions that a profile found hot"                  },
     {"--min-saving",     NULL, KIND_BYTES,  "BYTES",     FIELD(min_saving),     GROUP_CHOICE,
      "make no helper that saves less than this (default: 1)"                                                    },
     {"--no-veneers",     NULL, KIND_FLAG,   NULL,        FIELD(no_veneers),     GROUP_CHOICE,
@@ -324,7 +336,8 @@ static bool check_outline_options(const struct parser *parser, struct error *err
                                       OPTION_BISECT_LIMIT, OPTION_PRINT,
                                       OPTION_FOLD};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION, OPTION_KEEP_FILE,
-                                        OPTION_MIN_SAVING, OPTION_NO_VENEERS,
+                                        OPTION_ONLY, OPTION_PROFILE, OPTION_HOT_SHARE,
+                                        OPTION_OUTLINE_HOT, OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_EFFORT, OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
     /* Shaking reads, rewrites and verifies as outlining does, but chooses nothing. */
@@ -372,6 +385,8 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return false;
     if (out->effort < 1 || out->effort > 2)
         return fail(err, NULL, "--effort wants 1 or 2");
+    if (parser->seen[OPTION_HOT_SHARE] && !out->profile)
+        return fail(err, NULL, "--hot-share has no effect without --profile");
     if (out->dump != DUMP_NONE && out->explain)
         return fail(err, NULL, "--dump and --explain: one at a time");
     if (looks && out->report > REPORT_TEXT && !out->report_path)
@@ -445,10 +460,24 @@ static bool is_run(const char *word)
            strcmp(word, "--run") == 0;
 }
 
+static bool read_profile(struct parser *parser, struct error *err)
+{
+    struct options *out = parser->out;
+    struct bytes text;
+    struct table *hot;
+    if (!out->profile)
+        return true;
+    if (!file_read(parser->session, out->profile, &text, err) ||
+        !profile_read(parser->session, out->profile, text, out->hot_share, &hot, err))
+        return false;
+    out->hot = hot;
+    return true;
+}
+
 bool options_parse(struct arena *session, int argc, char *const *argv,
                    struct options *out, struct error *err)
 {
-    *out = (struct options){.min_saving = 1, .effort = 1};
+    *out = (struct options){.min_saving = 1, .effort = 1, .hot_share = 99};
     struct parser parser = {.session = session, .out = out};
     int own = 1;
     while (own < argc && !is_run(argv[own]))
@@ -465,5 +494,5 @@ bool options_parse(struct arena *session, int argc, char *const *argv,
     if (out->print && !out->output)
         out->outline = out->dry_run = true;
     out->output_is_directory = out->output && names_directory(out->output);
-    return check_combinations(&parser, err);
+    return check_combinations(&parser, err) && read_profile(&parser, err);
 }

@@ -77,6 +77,7 @@ static void warn_each(FILE *out, const struct sets *sets, const struct text_list
 void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets)
 {
     warn_each(out, sets, &options->keep, names_function, "--keep", "function");
+    warn_each(out, sets, &options->only, names_function, "--only", "function");
     warn_each(out, sets, &options->keep_sections, names_section, "--keep-section",
               "code section");
     warn_each(out, sets, &options->keep_files, names_unit, "--keep-file", "input");

@@ -26,6 +26,8 @@ enum dump_stage {
 /* ORDER report: options_report.c has the names. */
 enum report_format { REPORT_NONE, REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_COUNT };
 
+struct table;
+
 struct text_list {
     const char **items;
     uint32_t count, capacity;
@@ -49,6 +51,11 @@ struct options {
     struct text_list keep;          /* globs of function names */
     struct text_list keep_sections; /* globs of section names */
     struct text_list keep_files;    /* globs of inputs and members */
+    struct text_list only;          /* globs of function names; none: all */
+    const char *profile;            /* path, or NULL */
+    uint32_t hot_share;             /* per cent of the samples */
+    const struct table *hot;        /* names that the profile has found; NULL: none */
+    bool outline_hot;               /* take .text.hot, too */
     int64_t min_saving;             /* loaded bytes, per helper */
     bool no_veneers;
     uint32_t effort;  /* 1 or 2 */

@@ -149,6 +149,7 @@ struct unused {
 };
 
 struct decoder;
+struct table;
 struct lift_options {
     const char *const *keep; /* globs of function names to leave alone */
     uint32_t keep_count;
@@ -156,6 +157,10 @@ struct lift_options {
     uint32_t keep_section_count;
     const char *const *keep_files; /* globs of units: "a.o", "libfoo.a(*)" */
     uint32_t keep_file_count;
+    const char *const *only; /* if there are any, no other functions are touched */
+    uint32_t only_count;
+    const struct table *hot; /* names of functions that a profile found hot, or NULL */
+    bool outline_hot;        /* take sections .text.hot…, too */
     bool loose;          /* see struct program */
     const struct unused *unused; /* one for each of the first `unused_count` objects */
     uint32_t unused_count;

@@ -30,6 +30,7 @@
     X(UNUSED, "frozen", "the linker drops it: nothing refers to it")                   \
     /* functions */                                                                    \
     X(KEEP, "sealed", "kept by request")                                               \
+    X(HOT, "sealed", "hot code, as a profile or the section's name says")              \
     X(NO_SYMBOL, "sealed", "code outside of every sized function symbol")              \
     X(UNDECODABLE, "sealed", "bytes that do not decode exactly")                       \
     X(DATA_IN_CODE, "sealed", "data lies in it")                                       \

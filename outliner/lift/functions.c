@@ -11,6 +11,7 @@
  * aligned, and where it packed them, they stay packed. Each keeps the target's least
  * alignment if it had it (bit 0 of a C++ member function's address tells virtual ones).
  */
+#include "mo/table.h"
 #include "outliner/lift/lift.h"
 
 #include <elf.h>
@@ -250,19 +251,46 @@ static bool keeps_unit(const struct lift_options *options, const char *unit)
                         slash ? slash + 1 : unit);
 }
 
-static void keep_by_name(struct lift *lift)
+/* .text.hot, .text.hot.NAME: where compilers put what a profile has shown them. */
+static bool is_hot_section(const char *name)
+{
+    static const char hot[] = ".text.hot";
+    size_t size = sizeof hot - 1;
+    return strncmp(name, hot, size) == 0 && (name[size] == '\0' || name[size] == '.');
+}
+
+/* (Parts of a function, as .cold and .part.0, have names of their own.) */
+static bool is_hot_name(const struct table *hot, const char *name)
+{
+    return hot && table_find_string(hot, name) != NO_INDEX;
+}
+
+static enum refusal wish_of(const struct lift *lift, uint32_t number)
 {
     const struct lift_options *options = lift->options;
     const struct program *program = lift->program;
-    if (options->keep_count == 0 && options->keep_file_count == 0)
-        return;
+    const struct code *code = &program->code[program->functions[number].code];
+    const struct object *object = program->objects->items[code->object];
+    const char *name = program_function_name(program, number);
+    if (lift_matches(options->keep, options->keep_count, name) ||
+        (options->keep_file_count &&
+         keeps_unit(options, section_unit(object, code->section))) ||
+        (options->only_count && !code->helpers && /* of an earlier round */
+         !lift_matches(options->only, options->only_count, name)))
+        return REFUSAL_KEEP;
+    if (is_hot_name(options->hot, name) ||
+        (!options->outline_hot && is_hot_section(object->sections[code->section].name)))
+        return REFUSAL_HOT;
+    return REFUSAL_NONE;
+}
+
+static void keep_by_wish(struct lift *lift)
+{
+    const struct program *program = lift->program;
     for (uint32_t i = 0; i < program->function_count; i++) {
-        const struct code *code = &program->code[program->functions[i].code];
-        const struct object *object = program->objects->items[code->object];
-        if (lift_matches(options->keep, options->keep_count,
-                         program_function_name(program, i)) ||
-            keeps_unit(options, section_unit(object, code->section)))
-            lift_seal(lift, i, REFUSAL_KEEP, program->functions[i].start);
+        enum refusal why = wish_of(lift, i);
+        if (why != REFUSAL_NONE)
+            lift_seal(lift, i, why, program->functions[i].start);
     }
 }
 
@@ -350,5 +378,5 @@ void lift_functions(struct lift *lift)
     program->insn_count = lift->insns.count;
     for (uint32_t o = 0; o < program->objects->count; o++)
         check_symbols(lift, o);
-    keep_by_name(lift);
+    keep_by_wish(lift);
 }

@@ -310,7 +310,8 @@ static const char *remedy_of(enum refusal refusal)
     case REFUSAL_DEBUG_SPLIT: return "--strip-debug lifts that";
     case REFUSAL_DEBUG_COMPRESSED:
         return "compile without -gz (the linker can compress, too), or use --strip-debug";
-    case REFUSAL_KEEP: return "--keep asks for that";
+    case REFUSAL_KEEP: return "--keep or --only asks for that";
+    case REFUSAL_HOT: return "--profile, or --outline-hot not given, asks for that";
     default: return NULL;
     }
 }
