@@ -17,13 +17,13 @@ static bool starts_with(const char *name, const char *prefix)
 }
 
 /* Plain code by name: .text and its relatives, our own helpers, and what compilers call
- * functions that they place apart. */
+ * functions that they place apart. Not .gnu.linkonce.t.*: GNU ld keeps one section of
+ * each such name, so helpers under it would go. */
 static bool plain_name(const char *name)
 {
     return strcmp(name, ".text") == 0 || starts_with(name, ".text.") ||
-           starts_with(name, ".gnu.linkonce.t.") || strcmp(name, ".ltext") == 0 ||
-           starts_with(name, ".ltext.") || strcmp(name, ".ramfunc") == 0 ||
-           strcmp(name, ".init.text") == 0;
+           strcmp(name, ".ltext") == 0 || starts_with(name, ".ltext.") ||
+           strcmp(name, ".ramfunc") == 0 || strcmp(name, ".init.text") == 0;
 }
 
 /* Sections with SHF_LINK_ORDER whose contents hold no position but a function's start,

@@ -21,6 +21,7 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         cxxrandom (random C++ programs about exceptions, of parts that several compilers
         made with all kinds of flags; --count of them for each target, see cxxgen.py).
 With --with=OPTION every case is outlined with that option, too.
+constructs.py and rust.py are suites with scripts of their own, and the same options.
 With --shake=N every case is shaken instead (by N seeds alone, and once after outlining).
 Every case compares standard output and exit code of the program before and after, linked
 with GNU ld and with lld; AArch64 programs run under qemu-aarch64 -cpu max.
@@ -57,6 +58,11 @@ FLAGS = {
     "aarch64": [["-fno-pic"], ["-fPIC"], ["-ffunction-sections", "-fdata-sections"],
                 ["-mbranch-protection=standard"]],
 }
+
+
+# LLD_DIR is known later.
+LINKER_FLAGS = {"bfd": lambda: ["-fuse-ld=bfd"], "lld": lambda: ["-fuse-ld=lld", "-B", LLD_DIR],
+                "mold": lambda: ["-fuse-ld=mold", "-B", LLD_DIR]}
 
 
 class Failed(Exception):
@@ -573,8 +579,8 @@ def attempt(args, name, case):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(description=__doc__.split("\n")[0], suites=("fixtures",)):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--mo-link", required=True)
     parser.add_argument("--corpora")
     parser.add_argument("--work", default="/tmp/mo-link-run")
@@ -587,17 +593,20 @@ def main():
                         help="do not outline: put no-ops everywhere, by so many seeds")
     parser.add_argument("--with", dest="also", action="append", default=[],
                         help="outline with this option, too")
+    parser.add_argument("--linkers", choices=["all", "one"], default="all",
+                        help="constructs: with each linker, or with one of them in turn")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("suites", nargs="*", default=["fixtures"])
+    parser.add_argument("suites", nargs="*", default=list(suites))
     args = parser.parse_args()
     args.work = os.path.abspath(args.work)
     os.makedirs(args.work, exist_ok=True)
     global LLD_DIR
     LLD_DIR = os.path.join(args.work, "lld")
     os.makedirs(LLD_DIR, exist_ok=True)
-    place = os.path.join(LLD_DIR, "ld.lld")
-    if not os.path.lexists(place):
-        os.symlink(shutil.which("ld.lld-19") or shutil.which("ld.lld"), place)
+    for name, choices in (("ld.lld", ["ld.lld-19", "ld.lld"]), ("ld.mold", ["mold"])):
+        found = next(filter(None, map(shutil.which, choices)), None)
+        if found and not os.path.lexists(os.path.join(LLD_DIR, name)):
+            os.symlink(found, os.path.join(LLD_DIR, name))
 
     cases = [(n, c) for s in args.suites for n, c in SUITES[s](args) if args.only in n]
     cases = cases[::args.every]
