@@ -2,10 +2,10 @@
 # Installs Debian packages, those only that are missing. Usage: install.sh build|test
 set -eu
 build="gcc cmake make pkg-config libelf-dev libdwarf-dev libzydis-dev libxxhash-dev
-       libjansson-dev libsqlite3-dev"
+       zlib1g-dev libjansson-dev libsqlite3-dev"
 test="$build check g++ clang-19 lld-19 llvm-19 libclang-rt-19-dev mold python3 elfutils gdb
       gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user csmith libcsmith-dev tcl
-      libunicorn-dev valgrind dpkg-dev liblua5.4-dev zlib1g-dev libstdc++-12-dev
+      libunicorn-dev valgrind dpkg-dev liblua5.4-dev libstdc++-12-dev
       libc6-dev libssl-dev libgmp-dev rustc"
 case "${1:-build}" in
 build) wanted=$build ;;

@@ -4,7 +4,7 @@
 # library has data that can change. Usage: walls.sh [LIBMO.A]
 #
 #   libelf only in src/object; libdwarf only in src/unwind; Zydis only in targets/x86_64;
-#   xxhash only in src/base; jansson only in src/report
+#   xxhash only in src/base; zlib only in src/object; jansson only in src/report
 #   suffixtree  knows the arena and nothing else
 #   targets     know no unwinding (what mo/program.h brings may pass by) and not each other
 #   outliner    knows neither the front door nor the insides of any other folder; its
@@ -60,6 +60,7 @@ only libelf 'libelf|gelf\.h|elfutils/|nlist\.h' src/object
 only libdwarf 'libdwarf|dwarf\.h' src/unwind
 only Zydis 'Zydis|Zycore' targets/x86_64
 only xxhash 'xxh' src/base
+only zlib 'zlib\.h' src/object
 only jansson 'jansson' src/report
 
 may include/mo "$system|mo/[a-z_]+\.h"

@@ -52,6 +52,7 @@ struct section {
     uint32_t info;  /* sh_info as it stands; a section index with SHF_INFO_LINK */
     uint32_t group; /* index in object.groups, or NO_INDEX */
     uint32_t unit;  /* index in object.units */
+    bool compressed; /* debug information that is compressed in files, not here */
 };
 
 struct symbol {

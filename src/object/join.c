@@ -13,7 +13,7 @@
  * section that ends in one comes last. Nothing in the format needs records aligned.
  * - debug information: readelf, gdb and the linkers' --gdb-index take the first
  *   .debug_abbrev for that of all .debug_info. These are put together as a linker does
- * it, with alignment. Compressed ones cannot be, and members of groups must not.
+ * it, with alignment. Members of groups must not be, and what is still compressed cannot.
  */
 #include "frames.h"
 #include "layout.h"
@@ -51,6 +51,7 @@ static void append(struct layout *layout, struct chain *chain, uint32_t index)
     layout->base[index] = (uint32_t)chain->size;
     chain->size += section->data.size;
     chain->reloc_count += section->reloc_count;
+    chain->compressed = chain->compressed || section->compressed;
     if (section->align > chain->align)
         chain->align = section->align;
 }

@@ -52,6 +52,19 @@ static void add_relocs(struct layout *layout, uint32_t index, uint64_t count,
     part->header.sh_info = layout->section_at[index];
 }
 
+static void compress_chain(struct layout *layout, const struct chain *chain,
+                           struct part *part)
+{
+    uint8_t *plain = arena_alloc(layout->arena, chain->size + 1);
+    put_sections(layout, chain->first, plain);
+    if (!bytes_compress(layout->arena, (struct bytes){plain, chain->size}, chain->align,
+                        &part->bytes))
+        return;
+    part->header.sh_size = part->bytes.size;
+    part->header.sh_flags |= SHF_COMPRESSED;
+    part->header.sh_addralign = 8; /* of an Elf64_Chdr */
+}
+
 /* The section of the file that holds a chain, and behind it its relocations. */
 static void add_chain(struct layout *layout, const struct chain *chain,
                       struct strings *names)
@@ -68,6 +81,8 @@ static void add_chain(struct layout *layout, const struct chain *chain,
     part->header.sh_addralign = chain->align;
     part->header.sh_entsize = section->entry_size;
     part->header.sh_size = chain->size;
+    if (chain->compressed)
+        compress_chain(layout, chain, part);
     add_relocs(layout, chain->first, chain->reloc_count, names);
 }
 

@@ -28,6 +28,7 @@ struct chain {
     uint32_t first, last; /* section indices; `first` says name, type and flags */
     uint32_t symbol;      /* ELF number of its section symbol; 0: none so far */
     uint64_t size, align, reloc_count;
+    bool compressed;
 };
 
 /* One ELF section of the file. Its header is complete once the file is laid out. */
@@ -35,7 +36,7 @@ struct part {
     Elf64_Shdr header;
     enum {
         PART_BYTES,   /* `bytes` */
-        PART_SECTION, /* the chain whose first section is `of` */
+        PART_SECTION, /* the chain whose first section is `of`; compressed: `bytes` */
         PART_RELOCS,  /* its relocations */
         PART_GROUP,   /* group `of` */
         PART_SYMBOLS,
@@ -69,6 +70,13 @@ struct layout {
 
 /* join.c: sets `chains`, `next` and `base`. */
 void layout_join(struct layout *layout);
+
+/* compress.c: false when it would not become smaller. */
+bool bytes_compress(struct arena *arena, struct bytes plain, uint64_t align,
+                    struct bytes *out);
+
+/* write.c */
+void put_sections(const struct layout *layout, uint32_t first, uint8_t *at);
 
 /* layout.c */
 bool layout_make(struct layout *layout, struct error *err);

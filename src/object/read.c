@@ -11,8 +11,9 @@
  * linker takes every symbol as address-significant (folds less), without the second it
  * keeps the order of functions. So dropping them is always right.
  *
- * Compressed sections (SHF_COMPRESSED) are carried through as they are; their
- * relocations count in the uncompressed image.
+ * Compressed debug sections lose their compression here (compress.c). Others
+ * (SHF_COMPRESSED) are carried through as they are; their relocations count in the
+ * uncompressed image.
  */
 #include "properties.h"
 #include "reader.h"
@@ -162,6 +163,7 @@ static bool read_section(struct reader *reader, uint32_t index)
     section->entry_size = header->sh_entsize;
     section->data = reader_bytes(reader, index);
     section->data.size = header->sh_size;
+    section_expand(reader->arena, section);
     section->info = header->sh_info;
     section->group = NO_INDEX;
     if ((header->sh_flags & SHF_INFO_LINK) &&

@@ -74,4 +74,7 @@ struct bytes reader_bytes(const struct reader *reader, uint32_t index);
  */
 const uint8_t *reader_records(struct reader *reader, uint32_t index);
 
+/* compress.c: takes the compression from a debug section, if it is one that we know. */
+void section_expand(struct arena *arena, struct section *section);
+
 #endif

@@ -47,7 +47,7 @@ static void put_file_header(const struct layout *layout, uint8_t *at)
     first->sh_link = names < SHN_LORESERVE ? 0 : names;
 }
 
-static void put_sections(const struct layout *layout, uint32_t first, uint8_t *at)
+void put_sections(const struct layout *layout, uint32_t first, uint8_t *at)
 {
     for (uint32_t i = first; i; i = layout->next[i]) {
         const struct section *section = &layout->object->sections[i];
@@ -155,7 +155,12 @@ static void put_part(const struct layout *layout, const struct part *part, uint8
         if (part->bytes.size)
             memcpy(at, part->bytes.at, part->bytes.size);
         break;
-    case PART_SECTION: put_sections(layout, part->of, at); break;
+    case PART_SECTION:
+        if (part->bytes.at)
+            memcpy(at, part->bytes.at, part->bytes.size);
+        else
+            put_sections(layout, part->of, at);
+        break;
     case PART_RELOCS:
         for (uint32_t i = part->of; i; i = layout->next[i])
             at = put_relocs(layout, i, at);

@@ -56,5 +56,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "binutils")
 # Only for programs that use the library.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
-  "libelf-dev, libdwarf-dev, libzydis-dev, libxxhash-dev, libjansson-dev")
+  "libelf-dev, libdwarf-dev, libzydis-dev, libxxhash-dev, zlib1g-dev, libjansson-dev")
 include(CPack)

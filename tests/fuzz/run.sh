@@ -37,7 +37,7 @@ build_target() {
     # shellcheck disable=SC2086
     "$clang" -std=c17 -fsanitize=fuzzer $sanitize -DMO_LIBFUZZER \
         -D_POSIX_C_SOURCE=200809L -I"$top/include" -I"$top" "$here/fuzz_$1.c" \
-        "$build/mo/libmo.a" -lelf -ldwarf -lxxhash -ljansson -lZydis -o "$build/fuzz_$1"
+        "$build/mo/libmo.a" -lelf -ldwarf -lxxhash -lz -ljansson -lZydis -o "$build/fuzz_$1"
 }
 
 compile_seeds() {

@@ -349,6 +349,18 @@ def link(kind, source, made, program):
     run([driver, "-no-pie", made, "-o", program, "-lm", "-lpthread"])
 
 
+def compressed(path, tools):
+    """Names of sections that are stored compressed."""
+    rows = run([tools + "readelf", "-WS", path]).splitlines()
+    return {row.split("] ")[1].split()[0] for row in rows if re.search(r" \w*C\w* +\d", row)}
+
+
+def check_compressed(made, out, tools):
+    lost = compressed(made, tools) - compressed(out, tools)
+    if lost:
+        raise Failed("no longer compressed: %s" % sorted(lost))
+
+
 def check(args, kind, flags, source, folder):
     os.makedirs(folder, exist_ok=True)
     tools = TOOLS[kind.split("-")[0]]
@@ -356,6 +368,7 @@ def check(args, kind, flags, source, folder):
                                 for n in ("a.o", "b.o", "before", "after"))
     compile_one(kind, flags, source, made)
     run([args.mo_link, "--outline", "--reruns=2", made, "-o", out])
+    check_compressed(made, out, tools)
     link(kind, source, made, before)
     link(kind, source, out, after)
     sides = Sides(disassemble(before, tools), disassemble(after, tools))
@@ -389,12 +402,14 @@ def main():
             dwarf = DWARF[(number + PROGRAMS.index(source)) % 2]
             if not args.all and number != turn % len(LEVELS):
                 continue
-            name = "%s%s%s-%s" % (kind, level, dwarf, os.path.basename(source))
+            packed = ["-gz"] if turn % 3 == 0 else []
+            name = "%s%s%s%s-%s" % (kind, level, dwarf, "".join(packed),
+                                    os.path.basename(source))
             if args.only not in name or not shutil.which(COMPILERS[kind][0]):
                 continue
             count += 1
             try:
-                said = check(args, kind, [level, dwarf], source,
+                said = check(args, kind, [level, dwarf] + packed, source,
                              os.path.join(args.work, name))
                 print("ok   %s: %s" % (name, said), flush=True)
             except (Failed, subprocess.TimeoutExpired) as problem:
