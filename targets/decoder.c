@@ -14,6 +14,8 @@
  */
 #include "mo/decoder.h"
 
+#include "mo/parallel.h"
+
 #include <string.h>
 
 enum {
@@ -36,7 +38,9 @@ struct slot {
 };
 
 struct decoder {
+    struct arena *arena;
     const struct target *target;
+    struct decoder *others[MOST_WORKERS]; /* by worker; NULL: not made yet */
     struct slot *slots;
     uint16_t *tags;    /* by slot: bits of its key, so that most misses stay out of it */
     uint16_t *lengths; /* by the first two bytes: a bit for each length of a key */
@@ -45,6 +49,7 @@ struct decoder {
 struct decoder *decoder_new(struct arena *arena, const struct target *target)
 {
     struct decoder *decoder = arena_new_one(arena, struct decoder);
+    decoder->arena = arena;
     decoder->target = target;
     if (target->code_align > 1)
         return decoder;
@@ -52,6 +57,20 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target)
     decoder->tags = arena_new_array(arena, uint16_t, SLOTS);
     decoder->lengths = arena_new_array(arena, uint16_t, STARTS);
     return decoder;
+}
+
+/* Without a memory there is nothing that two could not share. */
+void decoder_share(struct decoder *decoder, uint32_t workers)
+{
+    for (uint32_t i = 1; i < workers && i < MOST_WORKERS && decoder->slots; i++) {
+        if (!decoder->others[i])
+            decoder->others[i] = decoder_new(decoder->arena, decoder->target);
+    }
+}
+
+struct decoder *decoder_of(struct decoder *decoder, uint32_t worker)
+{
+    return worker && decoder->slots ? decoder->others[worker] : decoder;
 }
 
 static struct key key_of(uint64_t low, uint64_t high, uint32_t length)

@@ -15,6 +15,11 @@ struct decoder;
 /* Lives as long as the arena. */
 struct decoder *decoder_new(struct arena *arena, const struct target *target);
 
+/* Several workers at once: each takes the one of its number. What one has decoded the
+ * others do not know. */
+void decoder_share(struct decoder *decoder, uint32_t workers);
+struct decoder *decoder_of(struct decoder *decoder, uint32_t worker);
+
 /* What target.decode() says. */
 bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
                     uint32_t offset, struct insn *out);

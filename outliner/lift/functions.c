@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cuts every code section into functions and decodes them. A function is the range of a
+ * Which ranges of code sections are functions (cut.c decodes them). A function is the range of a
  * sized FUNC symbol with its aliases; what lies between two is either padding (no-ops
  * only, made anew when the section is laid out again) or a gap: code that no symbol
  * describes, kept as a sealed function of its own.
@@ -17,21 +17,6 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct span {
-    uint32_t start, end, symbol;
-    enum refusal refusal;
-};
-
-struct cutter {
-    struct lift *lift;
-    uint32_t code; /* code index */
-    const struct object *object;
-    const struct section *section;
-    const struct span *spans; /* sorted, disjoint */
-    uint32_t span_count;
-    struct decoder *decoder;
-};
 
 static int by_start(const void *left, const void *right)
 {
@@ -90,7 +75,7 @@ static void set_alignments(struct lift *lift, uint32_t number)
     code->align = common;
     if (code->function_count == 0)
         return;
-    struct function *functions = &lift->functions.items[code->first_function];
+    struct function *functions = &lift->program->functions[code->first_function];
     for (uint32_t i = 0; i < code->function_count; i++) {
         if (functions[i].symbol != NO_INDEX)
             common = low_bit(functions[i].start, common);
@@ -104,90 +89,6 @@ static void set_alignments(struct lift *lift, uint32_t number)
         if (function->symbol == NO_INDEX) /* begins with padding, if anything */
             function->align = lift->program->target->code_align;
     }
-}
-
-/* Decodes [start, end); false, with nothing added, when the bytes do not decode
- * exactly. *only_nops says whether it was all padding. */
-static bool decode_range(const struct cutter *cutter, uint32_t start, uint32_t end,
-                         bool *only_nops)
-{
-    struct lift *lift = cutter->lift;
-    uint32_t first = lift->insns.count;
-    *only_nops = true;
-    if (start % lift->program->target->code_align)
-        return false;
-    for (uint32_t at = start; at < end;) {
-        struct insn insn = {0};
-        if (!decoder_decode(cutter->decoder, cutter->section->data.at + at, end - at,
-                            at, &insn) ||
-            insn.length == 0 || insn.length > end - at) {
-            lift->insns.count = first;
-            return false;
-        }
-        if (!(insn.traits & INSN_NOP))
-            *only_nops = false;
-        insn.function = lift->functions.count; /* the one that this makes */
-        array_push(lift->arena, &lift->insns, insn);
-        at += insn.length;
-    }
-    return true;
-}
-
-static bool add_function(const struct cutter *cutter, const struct span *span)
-{
-    struct lift *lift = cutter->lift;
-    struct function function = {.code = cutter->code,
-                                .symbol = span->symbol,
-                                .start = span->start,
-                                .end = span->end,
-                                .fde = NO_INDEX,
-                                .refusal = span->refusal,
-                                .why_offset = span->start,
-                                .first_insn = lift->insns.count};
-    bool only_nops;
-    if (span->refusal == REFUSAL_OVERLAP) { /* ends may lie in mid-instruction */
-        lift_freeze(lift, cutter->code, span->refusal, span->start);
-        return false;
-    }
-    bool decodes = decode_range(cutter, span->start, span->end, &only_nops);
-    bool gap = span->symbol == NO_INDEX;
-    if (gap || !decodes) /* tables lie in gaps, and may decode by chance */
-        lift->insns.count = function.first_insn;
-    if (gap && decodes && only_nops)
-        return true; /* padding */
-    function.opaque = gap || !decodes;
-    if (!decodes && !gap)
-        function.refusal = REFUSAL_UNDECODABLE;
-    function.insn_count = lift->insns.count - function.first_insn;
-    array_push(lift->arena, &lift->functions, function);
-    return true;
-}
-
-static bool add_gap(const struct cutter *cutter, uint32_t start, uint32_t end)
-{
-    struct span gap = {start, end, NO_INDEX, REFUSAL_NO_SYMBOL};
-    return start >= end || add_function(cutter, &gap);
-}
-
-static void cut(const struct cutter *cutter)
-{
-    struct lift *lift = cutter->lift;
-    struct code *code = &lift->program->code[cutter->code];
-    uint32_t first_insn = lift->insns.count, at = 0;
-    bool good = true;
-    code->first_function = lift->functions.count;
-    for (uint32_t i = 0; good && i < cutter->span_count; i++) {
-        good = add_gap(cutter, at, cutter->spans[i].start) &&
-               add_function(cutter, &cutter->spans[i]);
-        at = cutter->spans[i].end;
-    }
-    good = good && add_gap(cutter, at, (uint32_t)cutter->section->data.size);
-    if (!good) {
-        lift->functions.count = code->first_function;
-        lift->insns.count = first_insn;
-    }
-    code->function_count = lift->functions.count - code->first_function;
-    set_alignments(lift, cutter->code);
 }
 
 /* Symbols in the middle of a function seal it: something may enter there that nobody
@@ -328,54 +229,43 @@ static struct symbol_spans collect_spans(struct arena *arena,
     return all;
 }
 
-/* Instructions that the sections can hold, or are likely to where they have any length.
- */
-static void reserve_insns(struct lift *lift)
+/* The ranges of a section; none where nothing can be cut. */
+static struct span_list spans_of(struct lift *lift, uint32_t code,
+                                 const struct symbol_spans *all)
 {
-    const struct program *program = lift->program;
-    enum { LIKELY_LENGTH = 3 }; /* bytes; x86-64 code has 3.5 to 4.5 */
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < program->code_count; i++)
-        bytes += program_section(program, i)->data.size;
-    uint32_t align = program->target->code_align;
-    uint64_t count = bytes / (align > 1 ? align : LIKELY_LENGTH) + 1;
-    if (count < NO_INDEX)
-        array_reserve(lift->arena, &lift->insns, (uint32_t)count);
+    uint32_t section = lift->program->code[code].section;
+    struct span *spans = &all->spans[all->first[section]];
+    uint32_t count = all->first[section + 1] - all->first[section];
+    if (count == 0)
+        lift_freeze(lift, code, REFUSAL_NO_FUNCTIONS, 0);
+    count = join_spans(spans, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (spans[i].refusal != REFUSAL_OVERLAP)
+            continue;
+        /* Ends may lie in mid-instruction. */
+        lift_freeze(lift, code, REFUSAL_OVERLAP, spans[i].start);
+        count = 0;
+    }
+    return (struct span_list){spans, count};
 }
 
 void lift_functions(struct lift *lift)
 {
     struct program *program = lift->program;
-    reserve_insns(lift);
     struct arena *stage = arena_new();
+    struct span_list *lists =
+        arena_new_array(stage, struct span_list, program->code_count);
     struct symbol_spans all = {0};
-    struct decoder *decoder = lift->options->decoder;
-    if (!decoder)
-        decoder = decoder_new(stage, program->target);
     for (uint32_t i = 0; i < program->code_count; i++) {
-        struct code *code = &program->code[i];
-        const struct object *object = program_object(program, i);
-        if (i == 0 || code->object != program->code[i - 1].object)
-            all = collect_spans(stage, object);
-        struct span *spans = &all.spans[all.first[code->section]];
-        uint32_t count = all.first[code->section + 1] - all.first[code->section];
-        code->first_function = lift->functions.count;
-        /* Frozen ones, too: what their relocations mean depends on the instruction. */
-        if (count == 0) {
-            lift_freeze(lift, i, REFUSAL_NO_FUNCTIONS, 0);
-            continue;
-        }
-        struct cutter cutter = {lift,   i,
-                                object, program_section(program, i),
-                                spans,  join_spans(spans, count),
-                                decoder};
-        cut(&cutter);
+        if (i == 0 || program->code[i].object != program->code[i - 1].object)
+            all = collect_spans(stage, program_object(program, i));
+        lists[i] = spans_of(lift, i, &all);
     }
+    /* Frozen ones, too: what their relocations mean depends on the instruction. */
+    lift_cut(lift, lists);
+    for (uint32_t i = 0; i < program->code_count; i++)
+        set_alignments(lift, i);
     arena_free(stage);
-    program->functions = lift->functions.items;
-    program->function_count = lift->functions.count;
-    program->insns = lift->insns.items;
-    program->insn_count = lift->insns.count;
     for (uint32_t o = 0; o < program->objects->count; o++)
         check_symbols(lift, o);
     keep_by_wish(lift);

@@ -14,8 +14,6 @@ struct lift {
     struct arena *arena; /* lifetime of the program */
     const struct lift_options *options;
     struct program *program; /* arrays are in place once cut and decoded */
-    array_of(struct function) functions;
-    array_of(struct insn) insns;
     array_of(struct block) blocks;
     array_of(struct jump_table) tables;
     array_of(struct code_ref) refs;
@@ -32,6 +30,16 @@ struct lift {
     array_of(struct label) labels;
 };
 
+/* A range of a code section that a symbol describes. */
+struct span {
+    uint32_t start, end, symbol;
+    enum refusal refusal;
+};
+struct span_list {
+    const struct span *items; /* sorted, disjoint */
+    uint32_t count;
+};
+
 struct label {
     uint32_t function, position; /* index, section offset */
 };
@@ -46,7 +54,7 @@ struct taken_label {
 
 /* Each stage, in order. None fails: what is not understood is refused. */
 void lift_sections(struct lift *lift);  /* sections.c: which sections are code */
-void lift_functions(struct lift *lift); /* functions.c: cut, decode */
+void lift_functions(struct lift *lift); /* functions.c, cut.c: cut, decode */
 void lift_operands(struct lift *lift);  /* operands.c: relocations of instructions */
 void lift_positions(struct lift *lift); /* positions.c: every reference into code */
 void lift_outside(struct lift *lift);   /* outside.c: from other objects */
@@ -75,6 +83,9 @@ void lift_seal(struct lift *lift, uint32_t function, enum refusal why, uint64_t 
 /* Seals it, and forgets its instructions: data may lie among them. */
 void lift_make_opaque(struct lift *lift, uint32_t function, enum refusal why,
                       uint64_t offset);
+
+/* cut.c: the functions and instructions of all sections, `lists` by code index. */
+void lift_cut(struct lift *lift, const struct span_list *lists);
 
 /* Shell-style match against any of the globs. */
 bool lift_matches(const char *const *globs, uint32_t count, const char *name);

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A large page has 2 to the 21st bytes. A block that waits serves requests down to one
- * 2 to the fourth part of it. */
-enum { CLASSES = 64, PAGE_CLASS = 21, LARGER = 4 };
+/* A large page has 2 to the 21st bytes; blocks of fewer than four of them would waste too
+ * much of the last one. A block that waits serves requests down to a 16th of it. */
+enum { CLASSES = 64, PAGE_CLASS = 21, LARGE_CLASS = 23, LARGER = 4 };
 
 static struct block *waiting[CLASSES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +46,7 @@ static void *map_aligned(size_t size)
 
 static struct block *new_block(size_t size)
 {
-    if (BLOCKS_ONE_EACH || size < (size_t)1 << PAGE_CLASS)
+    if (BLOCKS_ONE_EACH || size < (size_t)1 << LARGE_CLASS)
         return calloc(1, size);
     return map_aligned(size);
 }

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cuts code sections into functions and decodes them, where it is known which ranges
+ * symbols describe. What lies between two is either padding (no-ops only) or a gap.
+ *
+ * Every worker does a part of the ranges into arrays of its own; then these are put
+ * behind each other. So the result is the same for any number of workers, and for one
+ * there is nothing to put together.
+ */
+#include "outliner/lift/lift.h"
+
+#include <string.h>
+
+/* Ranges of one section that follow each other. */
+struct run {
+    const struct span *spans;
+    uint32_t code; /* code index */
+    uint32_t count;
+    uint32_t start; /* the gap before the first one begins here */
+    uint32_t end;   /* and the one behind the last one ends here */
+    uint32_t function_count; /* that come of it */
+};
+
+/* Runs that follow each other, and what comes of them: numbered from 0 on. */
+struct part {
+    uint32_t first_run, run_count;
+    struct arena *arena; /* of the arrays: the worker's */
+    array_of(struct function) functions;
+    array_of(struct insn) insns;
+    uint32_t function_base, insn_base; /* the numbers of the first ones */
+};
+
+struct cutter {
+    struct lift *lift;
+    struct arena *stage;
+    struct decoder *decoder;
+    struct arena *arenas[MOST_WORKERS]; /* by worker */
+    array_of(struct run) runs;
+    array_of(struct part) parts;
+};
+
+/* What one call works with. */
+struct cut {
+    const struct program *program;
+    const struct section *section;
+    struct decoder *decoder;
+    struct part *out;
+    uint32_t code;
+};
+
+/* Decodes [start, end); false, with nothing added, when the bytes do not decode
+ * exactly. *only_nops says whether it was all padding. */
+static bool decode_range(const struct cut *cut, uint32_t start, uint32_t end,
+                         bool *only_nops)
+{
+    struct part *out = cut->out;
+    uint32_t first = out->insns.count;
+    *only_nops = true;
+    if (start % cut->program->target->code_align)
+        return false;
+    for (uint32_t at = start; at < end;) {
+        struct insn insn = {0};
+        if (!decoder_decode(cut->decoder, cut->section->data.at + at, end - at, at,
+                            &insn) ||
+            insn.length == 0 || insn.length > end - at) {
+            out->insns.count = first;
+            return false;
+        }
+        if (!(insn.traits & INSN_NOP))
+            *only_nops = false;
+        insn.function = out->functions.count; /* the one that this makes */
+        array_push(out->arena, &out->insns, insn);
+        at += insn.length;
+    }
+    return true;
+}
+
+static void add_function(const struct cut *cut, const struct span *span)
+{
+    struct part *out = cut->out;
+    struct function function = {.code = cut->code,
+                                .symbol = span->symbol,
+                                .start = span->start,
+                                .end = span->end,
+                                .fde = NO_INDEX,
+                                .refusal = span->refusal,
+                                .why_offset = span->start,
+                                .first_insn = out->insns.count};
+    bool only_nops;
+    bool decodes = decode_range(cut, span->start, span->end, &only_nops);
+    bool gap = span->symbol == NO_INDEX;
+    if (gap || !decodes) /* tables lie in gaps, and may decode by chance */
+        out->insns.count = function.first_insn;
+    if (gap && decodes && only_nops)
+        return; /* padding */
+    function.opaque = gap || !decodes;
+    if (!decodes && !gap)
+        function.refusal = REFUSAL_UNDECODABLE;
+    function.insn_count = out->insns.count - function.first_insn;
+    array_push(out->arena, &out->functions, function);
+}
+
+static void add_gap(const struct cut *cut, uint32_t start, uint32_t end)
+{
+    struct span gap = {start, end, NO_INDEX, REFUSAL_NO_SYMBOL};
+    if (start < end)
+        add_function(cut, &gap);
+}
+
+static void cut_run(struct cut *cut, struct run *run)
+{
+    uint32_t before = cut->out->functions.count, at = run->start;
+    cut->code = run->code;
+    cut->section = program_section(cut->program, run->code);
+    for (uint32_t i = 0; i < run->count; i++) {
+        add_gap(cut, at, run->spans[i].start);
+        add_function(cut, &run->spans[i]);
+        at = run->spans[i].end;
+    }
+    add_gap(cut, at, run->end);
+    run->function_count = cut->out->functions.count - before;
+}
+
+/* Instructions that the ranges can hold, or are likely to where these have any length.
+ */
+static void reserve_insns(const struct cutter *cutter, struct part *part)
+{
+    enum { LIKELY_LENGTH = 3 }; /* bytes; x86-64 code has 3.5 to 4.5 */
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < part->run_count; i++) {
+        const struct run *run = &cutter->runs.items[part->first_run + i];
+        bytes += run->end - run->start;
+    }
+    uint32_t align = cutter->lift->program->target->code_align;
+    uint64_t count = bytes / (align > 1 ? align : LIKELY_LENGTH) + 1;
+    if (count < NO_INDEX)
+        array_reserve(part->arena, &part->insns, (uint32_t)count);
+}
+
+static void cut_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct cutter *cutter = context;
+    struct part *part = &cutter->parts.items[number];
+    struct cut cut = {.program = cutter->lift->program,
+                      .decoder = decoder_of(cutter->decoder, worker),
+                      .out = part};
+    part->arena = cutter->arenas[worker];
+    reserve_insns(cutter, part);
+    for (uint32_t i = 0; i < part->run_count; i++)
+        cut_run(&cut, &cutter->runs.items[part->first_run + i]);
+}
+
+/* --- who does what --- */
+
+enum { PART_BYTES = 64 * 1024 }; /* of code */
+
+static void add_run(struct cutter *cutter, const struct run *run, bool new_part)
+{
+    if (new_part) {
+        struct part part = {.first_run = cutter->runs.count};
+        array_push(cutter->stage, &cutter->parts, part);
+    }
+    array_push(cutter->stage, &cutter->runs, *run);
+    cutter->parts.items[cutter->parts.count - 1].run_count++;
+}
+
+/* Cuts the ranges of a section into runs. `room` is what the last part still takes. */
+static void make_runs(struct cutter *cutter, uint32_t code,
+                      const struct span_list *list, uint64_t *room)
+{
+    uint32_t size = (uint32_t)program_section(cutter->lift->program, code)->data.size;
+    struct run run = {.spans = list->items, .code = code};
+    bool new_part = *room == 0;
+    if (new_part)
+        *room = PART_BYTES;
+    for (uint32_t i = 0; i < list->count; i++) {
+        bool last = i + 1 == list->count;
+        uint32_t end = last ? size : list->items[i].end;
+        uint32_t bytes = end - (i ? list->items[i - 1].end : 0);
+        run.count++;
+        run.end = end;
+        *room = bytes < *room ? *room - bytes : 0;
+        if (!last && (*room > 0 || cutter->lift->program->workers < 2))
+            continue;
+        add_run(cutter, &run, new_part);
+        if (last)
+            break;
+        run = (struct run){&list->items[i + 1], code, 0, end, 0, 0};
+        new_part = true;
+        *room = PART_BYTES;
+    }
+    if (cutter->lift->program->workers < 2)
+        *room = PART_BYTES;
+}
+
+/* --- putting it together --- */
+
+static void number_sections(struct cutter *cutter, const struct span_list *lists)
+{
+    struct program *program = cutter->lift->program;
+    uint32_t functions = 0, run = 0;
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        struct code *code = &program->code[c];
+        code->first_function = functions;
+        for (; lists[c].count && run < cutter->runs.count &&
+               cutter->runs.items[run].code == c;
+             run++)
+            functions += cutter->runs.items[run].function_count;
+        code->function_count = functions - code->first_function;
+    }
+    uint32_t insns = 0;
+    functions = 0;
+    for (uint32_t p = 0; p < cutter->parts.count; p++) {
+        struct part *part = &cutter->parts.items[p];
+        part->function_base = functions;
+        part->insn_base = insns;
+        functions += part->functions.count;
+        insns += part->insns.count;
+    }
+    program->function_count = functions;
+    program->insn_count = insns;
+}
+
+static void copy_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct cutter *cutter = context;
+    const struct part *part = &cutter->parts.items[number];
+    struct program *program = cutter->lift->program;
+    (void)worker;
+    for (uint32_t i = 0; i < part->functions.count; i++) {
+        struct function *function = &program->functions[part->function_base + i];
+        *function = part->functions.items[i];
+        function->first_insn += part->insn_base;
+    }
+    for (uint32_t i = 0; i < part->insns.count; i++) {
+        struct insn *insn = &program->insns[part->insn_base + i];
+        *insn = part->insns.items[i];
+        insn->function += part->function_base;
+    }
+}
+
+static void put_together(struct cutter *cutter)
+{
+    struct program *program = cutter->lift->program;
+    struct arena *arena = cutter->lift->arena;
+    if (cutter->parts.count == 1) {
+        program->functions = cutter->parts.items[0].functions.items;
+        program->insns = cutter->parts.items[0].insns.items;
+        return;
+    }
+    program->functions =
+        arena_new_array(arena, struct function, program->function_count);
+    program->insns = arena_new_array(arena, struct insn, program->insn_count);
+    parallel_do(program->workers, cutter->parts.count, copy_part, cutter);
+}
+
+void lift_cut(struct lift *lift, const struct span_list *lists)
+{
+    struct program *program = lift->program;
+    struct cutter cutter = {.lift = lift, .stage = arena_new()};
+    uint64_t room = 0;
+    cutter.decoder = lift->options->decoder;
+    if (!cutter.decoder)
+        cutter.decoder = decoder_new(cutter.stage, program->target);
+    decoder_share(cutter.decoder, program->workers);
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        if (lists[c].count)
+            make_runs(&cutter, c, &lists[c], &room);
+    }
+    bool alone = cutter.parts.count == 1;
+    for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
+        cutter.arenas[i] = alone ? lift->arena : arena_new();
+    parallel_do(program->workers, cutter.parts.count, cut_part, &cutter);
+    number_sections(&cutter, lists);
+    put_together(&cutter);
+    for (uint32_t i = 0; i < MOST_WORKERS && !alone; i++)
+        arena_free(cutter.arenas[i]);
+    arena_free(cutter.stage);
+}
