@@ -33,6 +33,8 @@ struct islands {
     struct arena *stage;
     uint32_t code;
     uint32_t first, end; /* its functions */
+    const struct code_ref *const *refs; /* that lead into it */
+    uint32_t ref_count;
     uint32_t low, high;  /* islands whose address is taken, as function indices */
     bool taken;
 };
@@ -50,10 +52,15 @@ static bool is_place(const void *context, uint32_t offset)
 static uint32_t function_from(const struct islands *islands, uint32_t position)
 {
     const struct function *functions = islands->lift->program->functions;
-    uint32_t at = islands->first;
-    while (at + 1 < islands->end && functions[at].end <= position)
-        at++;
-    return at;
+    uint32_t low = islands->first, high = islands->end - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (functions[middle].end <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* From one function to the other all keep their distances. */
@@ -82,11 +89,10 @@ static void join_references(struct islands *islands, struct decoder *decoder,
 
 /* --- addresses that are taken --- */
 
-static bool takes_address(const struct program *program, const struct insn *insn)
+static bool takes_address(const struct insn *insn)
 {
     bool transfer =
         insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH || insn->flow == FLOW_CALL;
-    (void)program;
     return (insn->traits & INSN_PC_RELATIVE) && !transfer && insn->target != NO_INDEX;
 }
 
@@ -108,14 +114,12 @@ static void for_each_address(struct islands *islands,
         const struct function *function = &program->functions[f];
         for (uint32_t i = 0; i < function->insn_count; i++) {
             const struct insn *insn = &program->insns[function->first_insn + i];
-            if (takes_address(program, insn))
+            if (takes_address(insn))
                 visit(islands, f, insn->target);
         }
     }
-    for (uint32_t r = 0; r < program->ref_count; r++) {
-        if (program->refs[r].code == islands->code)
-            visit(islands, NO_INDEX, program->refs[r].position);
-    }
+    for (uint32_t r = 0; r < islands->ref_count; r++)
+        visit(islands, NO_INDEX, islands->refs[r]->position);
 }
 
 static void visit_taken(struct islands *islands, uint32_t function, uint32_t position)
@@ -241,22 +245,65 @@ static void settle_section(struct islands *islands, struct decoder *decoder)
     align_blocks(islands);
 }
 
+/* --- all sections: each looks at itself alone --- */
+
+struct all {
+    struct lift *lift;
+    struct decoder *decoder;
+    const struct code_ref **refs; /* sorted by code, else as in the program */
+    uint32_t *first_ref;          /* by code index; code_count + 1 of them */
+    array_of(uint32_t) codes;     /* with islands */
+};
+
+static struct islands islands_of(const struct all *all, uint32_t code)
+{
+    const struct code *of = &all->lift->program->code[code];
+    return (struct islands){.lift = all->lift,
+                            .code = code,
+                            .first = of->first_function,
+                            .end = of->first_function + of->function_count};
+}
+
+static void group_refs(struct all *all, struct arena *stage)
+{
+    const struct program *program = all->lift->program;
+    all->refs = arena_new_array(stage, const struct code_ref *, program->ref_count);
+    uint32_t *next = arena_new_array(stage, uint32_t, program->code_count + 2u);
+    for (uint32_t r = 0; r < program->ref_count; r++)
+        next[program->refs[r].code + 2]++;
+    for (uint32_t c = 2; c < program->code_count + 2u; c++)
+        next[c] += next[c - 1];
+    for (uint32_t r = 0; r < program->ref_count; r++)
+        all->refs[next[program->refs[r].code + 1]++] = &program->refs[r];
+    all->first_ref = next;
+}
+
+static void settle_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct all *all = context;
+    struct islands islands = islands_of(all, all->codes.items[part]);
+    uint32_t first = all->first_ref[islands.code];
+    islands.stage = arena_new();
+    islands.refs = &all->refs[first];
+    islands.ref_count = all->first_ref[islands.code + 1] - first;
+    settle_section(&islands, decoder_of(all->decoder, worker));
+    arena_free(islands.stage);
+}
+
 void lift_islands(struct lift *lift)
 {
     const struct program *program = lift->program;
     struct arena *stage = arena_new();
-    struct decoder *decoder = lift->options->decoder;
-    if (!decoder)
-        decoder = decoder_new(stage, program->target);
+    struct all all = {.lift = lift, .decoder = lift->options->decoder};
+    if (!all.decoder)
+        all.decoder = decoder_new(stage, program->target);
+    decoder_share(all.decoder, program->workers);
     for (uint32_t c = 0; c < program->code_count; c++) {
-        const struct code *code = &program->code[c];
-        struct islands islands = {.lift = lift,
-                                  .stage = stage,
-                                  .code = c,
-                                  .first = code->first_function,
-                                  .end = code->first_function + code->function_count};
-        if (code->refusal == REFUSAL_NONE && has_islands(&islands))
-            settle_section(&islands, decoder);
+        struct islands islands = islands_of(&all, c);
+        if (program->code[c].refusal == REFUSAL_NONE && has_islands(&islands))
+            array_push(stage, &all.codes, c);
     }
+    group_refs(&all, stage);
+    parallel_do(program->workers, all.codes.count, settle_part, &all);
     arena_free(stage);
 }

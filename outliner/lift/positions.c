@@ -16,11 +16,15 @@
  * What refers to the middle of a function is a branch (a basic block starts there), or
  * takes a label's address: that is remembered, to be explained by a table or to seal
  * the function.
+ *
+ * Most references are branches inside of a function and calls to entries of others.
+ * Workers look at all, settle those that concern one function alone, and leave the rest
+ * in order for one that does what the first of several reasons decides.
  */
 #include "outliner/lift/lift.h"
 
+#include <assert.h>
 #include <elf.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One relocation that leads into a code section. */
@@ -129,41 +133,60 @@ static bool branches_to_end(const struct program *program,
            program_function_at(program, function->code, function->end) == NO_INDEX;
 }
 
-/* Resolved PC-relative fields of one code section. */
-static void note_resolved(struct lift *lift, uint32_t code)
+static bool is_filled(const struct insn *insn)
+{
+    return insn->traits & INSN_RELOCATED;
+}
+
+/* It has a PC-relative field that means something. */
+static bool is_reference(const struct insn *insn)
+{
+    return (insn->traits & INSN_PC_RELATIVE) &&
+           !(insn->target == NO_INDEX && is_filled(insn));
+}
+
+/* The resolved PC-relative field of an instruction. */
+static void note_resolved(struct lift *lift, uint32_t number)
 {
     struct program *program = lift->program;
-    const struct code *of = &program->code[code];
-    uint64_t size = program_section(program, code)->data.size;
-    for (uint32_t f = of->first_function; f < of->first_function + of->function_count;
-         f++) {
-        const struct function *function = &program->functions[f];
-        uint32_t end = function->first_insn + function->insn_count;
-        for (uint32_t i = function->first_insn; i < end; i++) {
-            const struct insn *insn = &program->insns[i];
-            bool filled = insn->traits & INSN_RELOCATED;
-            if (!(insn->traits & INSN_PC_RELATIVE) ||
-                (insn->target == NO_INDEX && filled))
-                continue;
-            if (branches_to_end(program, function, insn)) {
-                lift_seal(lift, f, REFUSAL_BRANCH_TO_END, insn->offset);
-                continue;
-            }
-            if (insn->target >= size || (reads_code(insn) && !filled)) {
-                lift_freeze(lift, code, REFUSAL_REFERENCE_INTO_SECTION, insn->offset);
-                continue;
-            }
-            struct lead lead = {.lift = lift,
-                                .object = of->object,
-                                .section = NO_INDEX,
-                                .insn = i,
-                                .code = code,
-                                .position = insn->target};
-            /* A relocated one is seen again with its relocation, below. */
-            if (!filled || is_transfer(insn))
-                note_from_insn(&lead);
-        }
+    const struct insn *insn = &program->insns[number];
+    const struct function *function = &program->functions[insn->function];
+    uint32_t code = function->code;
+    if (branches_to_end(program, function, insn)) {
+        lift_seal(lift, insn->function, REFUSAL_BRANCH_TO_END, insn->offset);
+        return;
     }
+    if (insn->target >= program_section(program, code)->data.size ||
+        (reads_code(insn) && !is_filled(insn))) {
+        lift_freeze(lift, code, REFUSAL_REFERENCE_INTO_SECTION, insn->offset);
+        return;
+    }
+    struct lead lead = {.lift = lift,
+                        .object = program->code[code].object,
+                        .section = NO_INDEX,
+                        .insn = number,
+                        .code = code,
+                        .position = insn->target};
+    /* A relocated one is seen again with its relocation, below. */
+    if (!is_filled(insn) || is_transfer(insn))
+        note_from_insn(&lead);
+}
+
+/* Settles a branch to an instruction of its own function. False: it is something else. */
+static bool settle_branch(struct program *program, uint32_t number)
+{
+    const struct insn *insn = &program->insns[number];
+    const struct function *function = &program->functions[insn->function];
+    if ((insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH) ||
+        insn->target < function->start || insn->target >= function->end)
+        return false;
+    if (insn->target == function->start)
+        return true;
+    uint32_t there = program_insn_in(program, insn->function, insn->target);
+    if (there == NO_INDEX)
+        return false;
+    program->insns[there].traits |= INSN_LEADER;
+    return true;
 }
 
 /* The relocation's symbol tracks the position: nothing to do when code moves. */
@@ -245,33 +268,6 @@ static bool find_lead(struct lead *lead, uint8_t bias)
     return lead->code != NO_INDEX;
 }
 
-static void note_reloc(struct lead *lead)
-{
-    struct program *program = lead->lift->program;
-    uint8_t bias = 0;
-    lead->kind = program->target->reloc_kind(lead->at->type);
-    bool pc = lead->kind &&
-              (lead->kind->kind == RELOC_PC || lead->kind->kind == RELOC_CALL ||
-               lead->kind->kind == RELOC_BRANCH || lead->kind->kind == RELOC_GOT);
-    if (lead->insn != NO_INDEX && pc)
-        bias =
-            program->target->reloc_bias(&program->insns[lead->insn], lead->at->offset);
-    if (!find_lead(lead, bias))
-        return;
-    const struct section *into = program_section(program, lead->code);
-    /* The entry of a jump table counts from the table's start, and may lead beyond the
-     * section's end; its table will settle it. */
-    bool biased = lead->insn == NO_INDEX && pc;
-    if (!biased && (lead->position < 0 || (uint64_t)lead->position > into->data.size)) {
-        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
-        return;
-    }
-    if (lead->insn != NO_INDEX)
-        note_code_reloc(lead);
-    else
-        note_data_reloc(lead);
-}
-
 /* A relocation in code that was not decoded, or in an opaque function. Its bias is unknown where the target has
  * one, so only a call or reference to a symbol itself is understood (an addend of -4 is
  * the common case of x86-64; without a bias the addend is exact). */
@@ -337,58 +333,228 @@ static uint32_t insn_around(const struct program *program, uint32_t code,
     return none ? NO_INDEX : insn_covering(program, function, offset);
 }
 
-static void note_section(struct lift *lift, uint32_t object, uint32_t index)
+/* A relocation in code: where the symbol tracks the start of a function, or the
+ * instruction has been seen as a branch, there is nothing to do. */
+static bool is_plain_code_reloc(const struct lead *lead)
 {
-    struct program *program = lift->program;
-    const struct section *section = &program->objects->items[object]->sections[index];
-    uint32_t code =
-        section_is_code(section) ? program_code_of(program, object, index) : NO_INDEX;
-    uint32_t near = NO_INDEX;
-    for (uint32_t r = 0; r < section->reloc_count; r++) {
-        struct lead lead = {.lift = lift,
-                            .object = object,
-                            .section = index,
-                            .reloc = r,
-                            .at = &section->relocs[r],
-                            .insn = NO_INDEX};
-        bool in_code = code != NO_INDEX;
-        if (in_code && program->code[code].function_count) {
-            uint32_t at = (uint32_t)lead.at->offset;
-            lead.insn = insn_around(program, code, at, near);
-            near = lead.insn != NO_INDEX ? lead.insn : near;
-            if (lead.insn == NO_INDEX &&
-                program_function_at(program, code, at) == NO_INDEX)
-                continue; /* in the padding: frozen already */
-        }
-        if (in_code && lead.insn == NO_INDEX)
-            note_frozen_reloc(&lead);
-        else
-            note_reloc(&lead);
+    const struct program *program = lead->lift->program;
+    const struct insn *insn = &program->insns[lead->insn];
+    if (!tracked_by_symbol(lead))
+        return false;
+    if (is_transfer(insn) && insn->target != NO_INDEX)
+        return true;
+    uint32_t number = function_near(lead, (uint32_t)lead->position);
+    return number != NO_INDEX &&
+           program->functions[number].start == (uint32_t)lead->position;
+}
+
+/* One in data that follows its symbol, or that debug.c looks at. */
+static bool is_plain_data_reloc(const struct lead *lead)
+{
+    return tracked_by_symbol(lead) ||
+           (section_is_debug(lead_section(lead)) && !is_frame_reloc(lead));
+}
+
+enum sort { PLAIN, IN_CODE, IN_DATA, OUTSIDE };
+
+static enum sort sort_of(struct lead *lead)
+{
+    struct program *program = lead->lift->program;
+    uint8_t bias = 0;
+    lead->kind = program->target->reloc_kind(lead->at->type);
+    bool pc = lead->kind &&
+              (lead->kind->kind == RELOC_PC || lead->kind->kind == RELOC_CALL ||
+               lead->kind->kind == RELOC_BRANCH || lead->kind->kind == RELOC_GOT);
+    if (lead->insn != NO_INDEX && pc)
+        bias =
+            program->target->reloc_bias(&program->insns[lead->insn], lead->at->offset);
+    if (!find_lead(lead, bias))
+        return PLAIN;
+    const struct section *into = program_section(program, lead->code);
+    /* The entry of a jump table counts from the table's start, and may lead beyond the
+     * section's end; its table will settle it. */
+    bool biased = lead->insn == NO_INDEX && pc;
+    bool inside = lead->position >= 0 && (uint64_t)lead->position <= into->data.size;
+    if (!biased && !inside)
+        return OUTSIDE;
+    if (lead->insn != NO_INDEX)
+        return is_plain_code_reloc(lead) ? PLAIN : IN_CODE;
+    return inside && is_plain_data_reloc(lead) ? PLAIN : IN_DATA;
+}
+
+static void note_reloc(struct lead *lead, enum sort sort)
+{
+    switch (sort) {
+    case PLAIN: break;
+    case IN_CODE: note_code_reloc(lead); break;
+    case IN_DATA: note_data_reloc(lead); break;
+    case OUTSIDE:
+        lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
     }
 }
 
-static int by_place(const void *left, const void *right)
+/* --- workers --- */
+
+/* What a worker leaves to be done: an instruction (reloc NO_INDEX) or a relocation. */
+struct left {
+    struct lead lead;
+    enum sort sort;
+    bool frozen; /* in code that is not known */
+};
+
+struct part {
+    struct stretch functions; /* whose instructions, or … */
+    uint32_t object;          /* … whose sections: */
+    struct stretch sections;
+    array_of(uint32_t) insns;
+    array_of(struct left) leads;
+};
+
+struct positions {
+    struct lift *lift;
+    struct arena *arenas[MOST_WORKERS]; /* of what parts have left */
+    array_of(struct part) parts;
+};
+
+static void look_at_functions(struct positions *positions, struct part *part,
+                              struct arena *arena)
 {
-    const struct code_ref *a = left, *b = right;
-    if (a->object != b->object)
-        return a->object < b->object ? -1 : 1;
-    if (a->section != b->section)
-        return a->section < b->section ? -1 : 1;
-    return a->reloc < b->reloc ? -1 : a->reloc > b->reloc;
+    struct program *program = positions->lift->program;
+    for (uint32_t f = 0; f < part->functions.count; f++) {
+        const struct function *function =
+            &program->functions[part->functions.first + f];
+        uint32_t end = function->first_insn + function->insn_count;
+        for (uint32_t i = function->first_insn; i < end; i++) {
+            if (is_reference(&program->insns[i]) && !settle_branch(program, i))
+                array_push(arena, &part->insns, i);
+        }
+    }
+}
+
+static void look_at_section(struct lift *lift, struct part *part, uint32_t index,
+                            struct arena *arena)
+{
+    struct program *program = lift->program;
+    const struct section *section =
+        &program->objects->items[part->object]->sections[index];
+    uint32_t code = section_is_code(section)
+                        ? program_code_of(program, part->object, index)
+                        : NO_INDEX;
+    uint32_t near = NO_INDEX;
+    for (uint32_t r = 0; r < section->reloc_count; r++) {
+        struct left left = {.lead = {.lift = lift,
+                                     .object = part->object,
+                                     .section = index,
+                                     .reloc = r,
+                                     .at = &section->relocs[r],
+                                     .insn = NO_INDEX}};
+        struct lead *lead = &left.lead;
+        bool in_code = code != NO_INDEX;
+        if (in_code && program->code[code].function_count) {
+            uint32_t at = (uint32_t)lead->at->offset;
+            lead->insn = insn_around(program, code, at, near);
+            near = lead->insn != NO_INDEX ? lead->insn : near;
+            if (lead->insn == NO_INDEX &&
+                program_function_at(program, code, at) == NO_INDEX)
+                continue; /* in the padding: frozen already */
+        }
+        left.frozen = in_code && lead->insn == NO_INDEX;
+        if (!left.frozen)
+            left.sort = sort_of(lead);
+        if (left.frozen || left.sort != PLAIN)
+            array_push(arena, &part->leads, left);
+    }
+}
+
+static void look_at_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct positions *positions = context;
+    struct part *part = &positions->parts.items[number];
+    struct arena *arena = positions->arenas[worker];
+    look_at_functions(positions, part, arena);
+    for (uint32_t s = 0; s < part->sections.count; s++)
+        look_at_section(positions->lift, part, part->sections.first + s, arena);
+}
+
+enum { PART_RELOCS = 8 * 1024 };
+
+static void add_sections(struct positions *positions, struct arena *stage,
+                         uint32_t object)
+{
+    const struct object *of = positions->lift->program->objects->items[object];
+    uint32_t room = 0;
+    for (uint32_t s = 1; s < of->section_count; s++) {
+        if (room == 0) {
+            struct part part = {.object = object, .sections = {s, 0}};
+            array_push(stage, &positions->parts, part);
+            room = PART_RELOCS;
+        }
+        positions->parts.items[positions->parts.count - 1].sections.count++;
+        uint32_t count = of->sections[s].reloc_count;
+        room = count < room ? room - count : 0;
+    }
+}
+
+static void do_what_is_left(struct positions *positions)
+{
+    struct lift *lift = positions->lift;
+    for (uint32_t p = 0; p < positions->parts.count; p++) {
+        struct part *part = &positions->parts.items[p];
+        for (uint32_t i = 0; i < part->insns.count; i++)
+            note_resolved(lift, part->insns.items[i]);
+        for (uint32_t i = 0; i < part->leads.count; i++) {
+            struct left *left = &part->leads.items[i];
+            if (left->frozen)
+                note_frozen_reloc(&left->lead);
+            else
+                note_reloc(&left->lead, left->sort);
+        }
+    }
+}
+
+/* Relocations are looked at when all instructions have been, so that a part is either
+ * the one or the other. */
+static void run_parts(struct positions *positions)
+{
+    parallel_do(positions->lift->program->workers, positions->parts.count, look_at_part,
+                positions);
+    do_what_is_left(positions);
+    positions->parts.count = 0;
+}
+
+static bool are_sorted(const struct code_ref *refs, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const struct code_ref *a = &refs[i - 1], *b = &refs[i];
+        if (a->object > b->object ||
+            (a->object == b->object &&
+             (a->section > b->section ||
+              (a->section == b->section && a->reloc >= b->reloc))))
+            return false;
+    }
+    return true;
 }
 
 void lift_positions(struct lift *lift)
 {
     struct program *program = lift->program;
-    for (uint32_t c = 0; c < program->code_count; c++)
-        note_resolved(lift, c);
-    for (uint32_t o = 0; o < program->objects->count; o++) {
-        const struct object *object = program->objects->items[o];
-        for (uint32_t s = 1; s < object->section_count; s++)
-            note_section(lift, o, s);
+    struct arena *stage = arena_new();
+    struct positions positions = {.lift = lift};
+    for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
+        positions.arenas[i] = arena_new();
+    struct stretches stretches = program_stretches(stage, program, PART_INSNS);
+    for (uint32_t i = 0; i < stretches.count; i++) {
+        struct part part = {.functions = stretches.items[i]};
+        array_push(stage, &positions.parts, part);
     }
-    if (lift->refs.count)
-        qsort(lift->refs.items, lift->refs.count, sizeof *lift->refs.items, by_place);
+    run_parts(&positions);
+    for (uint32_t o = 0; o < program->objects->count; o++)
+        add_sections(&positions, stage, o);
+    run_parts(&positions);
+    for (uint32_t i = 0; i < MOST_WORKERS; i++)
+        arena_free(positions.arenas[i]);
+    arena_free(stage);
+    assert(are_sorted(lift->refs.items, lift->refs.count));
     program->refs = lift->refs.items;
     program->ref_count = lift->refs.count;
 }
