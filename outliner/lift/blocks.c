@@ -12,21 +12,17 @@ static bool ends_block(const struct insn *insn)
            insn->flow != FLOW_CALL_INDIRECT;
 }
 
-static void cut_function(struct lift *lift, uint32_t number)
+/* Marks the leaders of a function and what it does as a whole. Returns how many blocks
+ * it has. */
+static uint32_t mark_leaders(struct program *program, struct function *function)
 {
-    struct program *program = lift->program;
-    struct function *function = &program->functions[number];
-    function->first_block = lift->blocks.count;
+    uint32_t count = 0;
     bool leader = true;
     for (uint32_t i = 0; i < function->insn_count; i++) {
         struct insn *insn = &program->insns[function->first_insn + i];
-        if (leader || (insn->traits & INSN_LEADER)) {
+        if (leader)
             insn->traits |= INSN_LEADER;
-            struct block block = {.function = number,
-                                  .first_insn = function->first_insn + i};
-            array_push(lift->arena, &lift->blocks, block);
-        }
-        lift->blocks.items[lift->blocks.count - 1].insn_count++;
+        count += (insn->traits & INSN_LEADER) != 0;
         leader = ends_block(insn);
         /* What writes less than it may does not count, nor what only some execute. */
         if (!(insn->traits & INSN_OPAQUE) && !function->shared)
@@ -36,17 +32,62 @@ static void cut_function(struct lift *lift, uint32_t number)
         if (insn->traits & INSN_SIGNS)
             function->signs = true;
     }
-    function->block_count = lift->blocks.count - function->first_block;
+    return count;
+}
+
+static void cut_function(struct program *program, uint32_t number)
+{
+    const struct function *function = &program->functions[number];
+    uint32_t next = function->first_block;
+    struct block *block = NULL; /* until the first one, which is a leader */
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t insn = function->first_insn + i;
+        if (program->insns[insn].traits & INSN_LEADER) {
+            block = &program->blocks[next++];
+            *block = (struct block){.function = number, .first_insn = insn};
+        }
+        block->insn_count++;
+    }
+}
+
+struct parts {
+    struct program *program;
+    struct stretches stretches;
+};
+
+static void mark_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[number];
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        struct function *function = &parts->program->functions[f];
+        function->block_count = mark_leaders(parts->program, function);
+    }
+}
+
+static void cut_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[number];
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++)
+        cut_function(parts->program, f);
 }
 
 void lift_blocks(struct lift *lift)
 {
     struct program *program = lift->program;
-    array_reserve(lift->arena, &lift->blocks, program->insn_count / 4 + 1); /* likely */
-    for (uint32_t f = 0; f < program->function_count; f++)
-        cut_function(lift, f);
-    program->blocks = lift->blocks.items;
-    program->block_count = lift->blocks.count;
+    struct arena *stage = arena_new();
+    struct parts parts = {program, program_stretches(stage, program, PART_INSNS)};
+    parallel_do(program->workers, parts.stretches.count, mark_part, &parts);
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        program->functions[f].first_block = program->block_count;
+        program->block_count += program->functions[f].block_count;
+    }
+    program->blocks = arena_new_array(lift->arena, struct block, program->block_count);
+    parallel_do(program->workers, parts.stretches.count, cut_part, &parts);
+    arena_free(stage);
 }
 
 /* The block of the same function that starts at a section offset, or NO_INDEX. */

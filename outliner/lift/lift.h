@@ -14,7 +14,6 @@ struct lift {
     struct arena *arena; /* lifetime of the program */
     const struct lift_options *options;
     struct program *program; /* arrays are in place once cut and decoded */
-    array_of(struct block) blocks;
     array_of(struct jump_table) tables;
     array_of(struct code_ref) refs;
     array_of(struct data_place) places;

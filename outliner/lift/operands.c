@@ -36,7 +36,8 @@ static const char *const stay_names[] = {
 static bool is_stay_name(const char *name)
 {
     for (size_t i = 0; i < sizeof stay_names / sizeof *stay_names; i++) {
-        if (strcmp(name, stay_names[i]) == 0)
+        /* Most names are told apart without a call. */
+        if (name[0] == stay_names[i][0] && strcmp(name, stay_names[i]) == 0)
             return true;
     }
     return false;
@@ -44,7 +45,7 @@ static bool is_stay_name(const char *name)
 
 static bool is_split_stack_name(const char *name)
 {
-    return strncmp(name, "__morestack", strlen("__morestack")) == 0;
+    return name[0] == '_' && strncmp(name, "__morestack", strlen("__morestack")) == 0;
 }
 
 struct operand {
@@ -203,33 +204,70 @@ static uint32_t walk_function(struct operand *operand, uint32_t reloc)
     return reloc;
 }
 
+/* One code section. */
+static void walk_section(struct lift *lift, uint32_t number, const uint8_t *names)
+{
+    struct program *program = lift->program;
+    const struct code *code = &program->code[number];
+    const struct section *section = program_section(program, number);
+    uint32_t reloc = 0;
+    for (uint32_t f = 0; f < code->function_count; f++) {
+        uint32_t function = code->first_function + f;
+        uint32_t start = program->functions[function].start;
+        if (reloc < section->reloc_count && section->relocs[reloc].offset < start)
+            lift_freeze(lift, number, REFUSAL_UNKNOWN_RELOC,
+                        section->relocs[reloc].offset); /* in the padding */
+        reloc = section_reloc_at(section, start);
+        struct operand operand = {.lift = lift,
+                                  .code = number,
+                                  .function = function,
+                                  .object = program_object(program, number),
+                                  .names = names};
+        reloc = walk_function(&operand, reloc);
+    }
+    if (code->function_count && reloc < section->reloc_count)
+        lift_freeze(lift, number, REFUSAL_UNKNOWN_RELOC, section->relocs[reloc].offset);
+}
+
+struct parts {
+    struct lift *lift;
+    const uint8_t **names; /* by object; NULL: it has no code */
+    array_of(struct stretch) codes;
+};
+
+static void walk_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch part = parts->codes.items[number];
+    const struct program *program = parts->lift->program;
+    (void)worker;
+    for (uint32_t c = part.first; c < part.first + part.count; c++)
+        walk_section(parts->lift, c, parts->names[program->code[c].object]);
+}
+
+/* A section's relocations say something of itself alone. */
 void lift_operands(struct lift *lift)
 {
     struct program *program = lift->program;
     struct arena *stage = arena_new();
-    const uint8_t *names = NULL;
+    struct parts parts = {
+        .lift = lift,
+        .names = arena_new_array(stage, const uint8_t *, program->objects->count)};
+    enum { PART_RELOCS = 8 * 1024 };
+    uint32_t room = 0;
     for (uint32_t c = 0; c < program->code_count; c++) {
-        const struct code *code = &program->code[c];
-        if (c == 0 || code->object != code[-1].object)
-            names = judge_names(stage, program_object(program, c));
-        const struct section *section = program_section(program, c);
-        uint32_t reloc = 0;
-        for (uint32_t f = 0; f < code->function_count; f++) {
-            uint32_t number = code->first_function + f;
-            uint32_t start = program->functions[number].start;
-            if (reloc < section->reloc_count && section->relocs[reloc].offset < start)
-                lift_freeze(lift, c, REFUSAL_UNKNOWN_RELOC,
-                            section->relocs[reloc].offset); /* in the padding */
-            reloc = section_reloc_at(section, start);
-            struct operand operand = {.lift = lift,
-                                      .code = c,
-                                      .function = number,
-                                      .object = program_object(program, c),
-                                      .names = names};
-            reloc = walk_function(&operand, reloc);
+        uint32_t object = program->code[c].object;
+        uint32_t relocs = program_section(program, c)->reloc_count;
+        struct stretch part = {c, 0};
+        if (!parts.names[object])
+            parts.names[object] = judge_names(stage, program->objects->items[object]);
+        if (room == 0) {
+            array_push(stage, &parts.codes, part);
+            room = PART_RELOCS;
         }
-        if (code->function_count && reloc < section->reloc_count)
-            lift_freeze(lift, c, REFUSAL_UNKNOWN_RELOC, section->relocs[reloc].offset);
+        parts.codes.items[parts.codes.count - 1].count++;
+        room = relocs < room ? room - relocs : 0;
     }
+    parallel_do(program->workers, parts.codes.count, walk_part, &parts);
     arena_free(stage);
 }
