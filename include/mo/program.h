@@ -112,6 +112,12 @@ struct data_place {
     uint32_t offset;          /* section offset */
 };
 
+/* The jumps that lead to instruction i of a function: from[start[i]] up to
+ * from[start[i + 1]], as instruction indices of the program. */
+struct edges {
+    const uint32_t *start, *from;
+};
+
 struct program {
     uint32_t workers; /* as in mo/parallel.h: for what is done function by function */
     const struct objects *objects;
@@ -133,6 +139,10 @@ struct program {
     uint32_t insn_count;
     struct jump_table *tables; /* sorted by insn; one table may serve two jumps */
     uint32_t table_count;
+    /* While tables of a function are looked for, each by the light of the same others:
+     * its jumps (`start` is NULL else). */
+    struct edges edges;
+    uint32_t edges_of; /* function index */
     struct data_place *places; /* sorted; of sections that have relocations */
     uint32_t place_count;
     struct code_ref *refs; /* sorted by (object, section, reloc) */
@@ -264,11 +274,7 @@ bool function_traps(const struct program *program, const struct function *functi
 
 /* --- edges.c --- */
 
-/* The jumps that lead to instruction i of a function: from[start[i]] up to
- * from[start[i + 1]], as instruction indices of the program. */
-struct edges {
-    const uint32_t *start, *from;
-};
+/* In the arena, or those that the program knows just now. */
 struct edges function_edges(struct arena *arena, const struct program *program,
                             const struct function *function);
 

@@ -66,6 +66,9 @@ struct edges function_edges(struct arena *arena, const struct program *program,
                             const struct function *function)
 {
     uint32_t count = function->insn_count, sum = 0;
+    if (program->edges.start &&
+        function == &program->functions[program->edges_of])
+        return program->edges;
     struct collector collector = {
         program, function, arena_new_array(arena, uint32_t, (size_t)count + 1), NULL};
     add_all(&collector);

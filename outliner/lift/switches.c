@@ -55,21 +55,34 @@ bool table_leaves(const struct program *program, const struct jump_table *table)
     return false;
 }
 
+/* Jumps may be many, and all are asked for the way to them. */
+static void know_edges(struct program *program, struct arena *stage, uint32_t number)
+{
+    if (program->edges.start)
+        return;
+    program->edges = function_edges(stage, program, &program->functions[number]);
+    program->edges_of = number;
+}
+
 /* One round: adds the tables of a function. Returns how many entries they have. */
-static uint64_t find_once(struct lift *lift, const struct function *function)
+static uint64_t find_once(struct lift *lift, struct arena *stage, uint32_t number)
 {
     struct program *program = lift->program;
+    const struct function *function = &program->functions[number];
     uint64_t entries = 0;
     for (uint32_t i = 0; i < function->insn_count; i++) {
         uint32_t insn = function->first_insn + i;
         struct jump_table table = {.explains = NO_INDEX};
-        if (program->insns[insn].flow != FLOW_JUMP_INDIRECT ||
-            !program->target->find_table(lift->arena, program, insn, &table))
+        if (program->insns[insn].flow != FLOW_JUMP_INDIRECT)
+            continue;
+        know_edges(program, stage, number);
+        if (!program->target->find_table(lift->arena, program, insn, &table))
             continue;
         table.insn = insn;
         entries += table.count;
         array_push(lift->arena, &lift->tables, table);
     }
+    program->edges.start = NULL;
     return entries;
 }
 
@@ -79,7 +92,7 @@ enum { ROUNDS = 8 };
 /* A switch inside of a case can be understood only once it is known how control comes
  * there, so we look again by the light of the tables that the last look has found, until
  * nothing changes. */
-static void find_in_function(struct lift *lift, const struct function *function)
+static void find_in_function(struct lift *lift, struct arena *stage, uint32_t number)
 {
     uint32_t first = lift->tables.count, count = 0;
     uint64_t entries = 0;
@@ -89,7 +102,7 @@ static void find_in_function(struct lift *lift, const struct function *function)
                                                count * sizeof *lift->tables.items);
         lift->program->table_count = count;
         lift->tables.count = first;
-        uint64_t now = find_once(lift, function);
+        uint64_t now = find_once(lift, stage, number);
         if (lift->tables.count - first == count && now == entries)
             return;
         count = lift->tables.count - first;
@@ -101,11 +114,13 @@ static void find_in_function(struct lift *lift, const struct function *function)
 static void find_tables(struct lift *lift)
 {
     struct program *program = lift->program;
+    struct arena *stage = arena_new();
     for (uint32_t f = 0; f < program->function_count; f++) {
         const struct function *function = &program->functions[f];
         if (program->code[function->code].refusal == REFUSAL_NONE)
-            find_in_function(lift, function);
+            find_in_function(lift, stage, f);
     }
+    arena_free(stage);
     program->tables = lift->tables.items;
     program->table_count = lift->tables.count;
 }
