@@ -55,7 +55,7 @@ struct taken_label {
 void lift_sections(struct lift *lift);  /* sections.c: which sections are code */
 void lift_functions(struct lift *lift); /* functions.c, cut.c: cut, decode */
 void lift_operands(struct lift *lift);  /* operands.c: relocations of instructions */
-void lift_positions(struct lift *lift); /* positions.c: every reference into code */
+void lift_positions(struct lift *lift); /* leads.c, positions.c: references into code */
 void lift_outside(struct lift *lift);   /* outside.c: from other objects */
 void lift_debug(struct lift *lift);     /* debug.c: debug information */
 void lift_landings(struct lift *lift);  /* landings.c: call-site tables */

@@ -17,27 +17,12 @@
  * takes a label's address: that is remembered, to be explained by a table or to seal
  * the function.
  *
- * Most references are branches inside of a function and calls to entries of others.
- * Workers look at all, settle those that concern one function alone, and leave the rest
- * in order for one that does what the first of several reasons decides.
+ * Who looks at what, and when: leads.c.
  */
-#include "outliner/lift/lift.h"
+#include "outliner/lift/leads.h"
 
-#include <assert.h>
 #include <elf.h>
 #include <string.h>
-
-/* One relocation that leads into a code section. */
-struct lead {
-    struct lift *lift;
-    uint32_t object, section, reloc; /* where it is */
-    const struct reloc *at;
-    const struct reloc_kind *kind;
-    uint32_t insn;    /* the instruction that holds it, or NO_INDEX */
-    uint32_t code;    /* code index it leads into */
-    int64_t position; /* section offset there */
-    bool exact;       /* that is certain, whatever the relocation's bias */
-};
 
 static const struct section *lead_section(const struct lead *lead)
 {
@@ -138,15 +123,13 @@ static bool is_filled(const struct insn *insn)
     return insn->traits & INSN_RELOCATED;
 }
 
-/* It has a PC-relative field that means something. */
-static bool is_reference(const struct insn *insn)
+bool insn_refers(const struct insn *insn)
 {
     return (insn->traits & INSN_PC_RELATIVE) &&
            !(insn->target == NO_INDEX && is_filled(insn));
 }
 
-/* The resolved PC-relative field of an instruction. */
-static void note_resolved(struct lift *lift, uint32_t number)
+void lead_note_resolved(struct lift *lift, uint32_t number)
 {
     struct program *program = lift->program;
     const struct insn *insn = &program->insns[number];
@@ -172,8 +155,7 @@ static void note_resolved(struct lift *lift, uint32_t number)
         note_from_insn(&lead);
 }
 
-/* Settles a branch to an instruction of its own function. False: it is something else. */
-static bool settle_branch(struct program *program, uint32_t number)
+bool lead_settle_branch(struct program *program, uint32_t number)
 {
     const struct insn *insn = &program->insns[number];
     const struct function *function = &program->functions[insn->function];
@@ -271,7 +253,7 @@ static bool find_lead(struct lead *lead, uint8_t bias)
 /* A relocation in code that was not decoded, or in an opaque function. Its bias is unknown where the target has
  * one, so only a call or reference to a symbol itself is understood (an addend of -4 is
  * the common case of x86-64; without a bias the addend is exact). */
-static void note_frozen_reloc(struct lead *lead)
+void lead_note_frozen(struct lead *lead)
 {
     const struct target *target = lead->lift->program->target;
     lead->kind = target->reloc_kind(lead->at->type);
@@ -289,48 +271,6 @@ static void note_frozen_reloc(struct lead *lead)
         note_data_reloc(lead);
     else
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
-}
-
-static bool covers(const struct insn *insn, uint32_t offset)
-{
-    return insn->offset <= offset && offset - insn->offset < insn->length;
-}
-
-/* The instruction of the function that holds this byte. */
-static uint32_t insn_covering(const struct program *program, uint32_t function,
-                              uint32_t offset)
-{
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct insn *insn = &program->insns[middle];
-        if (insn->offset + insn->length <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum { NEARBY_INSNS = 16 };
-
-/* The same, of a code section; NO_INDEX when it lies in no function. The one before it
- * that was asked for last (`near`, or NO_INDEX) is usually not far. */
-static uint32_t insn_around(const struct program *program, uint32_t code,
-                            uint32_t offset, uint32_t near)
-{
-    if (near != NO_INDEX) {
-        const struct function *in = &program->functions[program->insns[near].function];
-        uint32_t end = in->first_insn + in->insn_count;
-        for (uint32_t i = near; i < end && i - near < NEARBY_INSNS; i++) {
-            if (covers(&program->insns[i], offset))
-                return i;
-        }
-    }
-    uint32_t function = program_function_at(program, code, offset);
-    bool none = function == NO_INDEX || program->functions[function].opaque;
-    return none ? NO_INDEX : insn_covering(program, function, offset);
 }
 
 /* A relocation in code: where the symbol tracks the start of a function, or the
@@ -355,9 +295,7 @@ static bool is_plain_data_reloc(const struct lead *lead)
            (section_is_debug(lead_section(lead)) && !is_frame_reloc(lead));
 }
 
-enum sort { PLAIN, IN_CODE, IN_DATA, OUTSIDE };
-
-static enum sort sort_of(struct lead *lead)
+enum lead_sort lead_sort_of(struct lead *lead)
 {
     struct program *program = lead->lift->program;
     uint8_t bias = 0;
@@ -369,192 +307,26 @@ static enum sort sort_of(struct lead *lead)
         bias =
             program->target->reloc_bias(&program->insns[lead->insn], lead->at->offset);
     if (!find_lead(lead, bias))
-        return PLAIN;
+        return LEAD_PLAIN;
     const struct section *into = program_section(program, lead->code);
     /* The entry of a jump table counts from the table's start, and may lead beyond the
      * section's end; its table will settle it. */
     bool biased = lead->insn == NO_INDEX && pc;
     bool inside = lead->position >= 0 && (uint64_t)lead->position <= into->data.size;
     if (!biased && !inside)
-        return OUTSIDE;
+        return LEAD_OUTSIDE;
     if (lead->insn != NO_INDEX)
-        return is_plain_code_reloc(lead) ? PLAIN : IN_CODE;
-    return inside && is_plain_data_reloc(lead) ? PLAIN : IN_DATA;
+        return is_plain_code_reloc(lead) ? LEAD_PLAIN : LEAD_IN_CODE;
+    return inside && is_plain_data_reloc(lead) ? LEAD_PLAIN : LEAD_IN_DATA;
 }
 
-static void note_reloc(struct lead *lead, enum sort sort)
+void lead_note(struct lead *lead, enum lead_sort sort)
 {
     switch (sort) {
-    case PLAIN: break;
-    case IN_CODE: note_code_reloc(lead); break;
-    case IN_DATA: note_data_reloc(lead); break;
-    case OUTSIDE:
+    case LEAD_PLAIN: break;
+    case LEAD_IN_CODE: note_code_reloc(lead); break;
+    case LEAD_IN_DATA: note_data_reloc(lead); break;
+    case LEAD_OUTSIDE:
         lift_freeze(lead->lift, lead->code, REFUSAL_REFERENCE_INTO_SECTION, 0);
     }
-}
-
-/* --- workers --- */
-
-/* What a worker leaves to be done: an instruction (reloc NO_INDEX) or a relocation. */
-struct left {
-    struct lead lead;
-    enum sort sort;
-    bool frozen; /* in code that is not known */
-};
-
-struct part {
-    struct stretch functions; /* whose instructions, or … */
-    uint32_t object;          /* … whose sections: */
-    struct stretch sections;
-    array_of(uint32_t) insns;
-    array_of(struct left) leads;
-};
-
-struct positions {
-    struct lift *lift;
-    struct arena *arenas[MOST_WORKERS]; /* of what parts have left */
-    array_of(struct part) parts;
-};
-
-static void look_at_functions(struct positions *positions, struct part *part,
-                              struct arena *arena)
-{
-    struct program *program = positions->lift->program;
-    for (uint32_t f = 0; f < part->functions.count; f++) {
-        const struct function *function =
-            &program->functions[part->functions.first + f];
-        uint32_t end = function->first_insn + function->insn_count;
-        for (uint32_t i = function->first_insn; i < end; i++) {
-            if (is_reference(&program->insns[i]) && !settle_branch(program, i))
-                array_push(arena, &part->insns, i);
-        }
-    }
-}
-
-static void look_at_section(struct lift *lift, struct part *part, uint32_t index,
-                            struct arena *arena)
-{
-    struct program *program = lift->program;
-    const struct section *section =
-        &program->objects->items[part->object]->sections[index];
-    uint32_t code = section_is_code(section)
-                        ? program_code_of(program, part->object, index)
-                        : NO_INDEX;
-    uint32_t near = NO_INDEX;
-    for (uint32_t r = 0; r < section->reloc_count; r++) {
-        struct left left = {.lead = {.lift = lift,
-                                     .object = part->object,
-                                     .section = index,
-                                     .reloc = r,
-                                     .at = &section->relocs[r],
-                                     .insn = NO_INDEX}};
-        struct lead *lead = &left.lead;
-        bool in_code = code != NO_INDEX;
-        if (in_code && program->code[code].function_count) {
-            uint32_t at = (uint32_t)lead->at->offset;
-            lead->insn = insn_around(program, code, at, near);
-            near = lead->insn != NO_INDEX ? lead->insn : near;
-            if (lead->insn == NO_INDEX &&
-                program_function_at(program, code, at) == NO_INDEX)
-                continue; /* in the padding: frozen already */
-        }
-        left.frozen = in_code && lead->insn == NO_INDEX;
-        if (!left.frozen)
-            left.sort = sort_of(lead);
-        if (left.frozen || left.sort != PLAIN)
-            array_push(arena, &part->leads, left);
-    }
-}
-
-static void look_at_part(void *context, uint32_t number, uint32_t worker)
-{
-    struct positions *positions = context;
-    struct part *part = &positions->parts.items[number];
-    struct arena *arena = positions->arenas[worker];
-    look_at_functions(positions, part, arena);
-    for (uint32_t s = 0; s < part->sections.count; s++)
-        look_at_section(positions->lift, part, part->sections.first + s, arena);
-}
-
-enum { PART_RELOCS = 8 * 1024 };
-
-static void add_sections(struct positions *positions, struct arena *stage,
-                         uint32_t object)
-{
-    const struct object *of = positions->lift->program->objects->items[object];
-    uint32_t room = 0;
-    for (uint32_t s = 1; s < of->section_count; s++) {
-        if (room == 0) {
-            struct part part = {.object = object, .sections = {s, 0}};
-            array_push(stage, &positions->parts, part);
-            room = PART_RELOCS;
-        }
-        positions->parts.items[positions->parts.count - 1].sections.count++;
-        uint32_t count = of->sections[s].reloc_count;
-        room = count < room ? room - count : 0;
-    }
-}
-
-static void do_what_is_left(struct positions *positions)
-{
-    struct lift *lift = positions->lift;
-    for (uint32_t p = 0; p < positions->parts.count; p++) {
-        struct part *part = &positions->parts.items[p];
-        for (uint32_t i = 0; i < part->insns.count; i++)
-            note_resolved(lift, part->insns.items[i]);
-        for (uint32_t i = 0; i < part->leads.count; i++) {
-            struct left *left = &part->leads.items[i];
-            if (left->frozen)
-                note_frozen_reloc(&left->lead);
-            else
-                note_reloc(&left->lead, left->sort);
-        }
-    }
-}
-
-/* Relocations are looked at when all instructions have been, so that a part is either
- * the one or the other. */
-static void run_parts(struct positions *positions)
-{
-    parallel_do(positions->lift->program->workers, positions->parts.count, look_at_part,
-                positions);
-    do_what_is_left(positions);
-    positions->parts.count = 0;
-}
-
-static bool are_sorted(const struct code_ref *refs, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        const struct code_ref *a = &refs[i - 1], *b = &refs[i];
-        if (a->object > b->object ||
-            (a->object == b->object &&
-             (a->section > b->section ||
-              (a->section == b->section && a->reloc >= b->reloc))))
-            return false;
-    }
-    return true;
-}
-
-void lift_positions(struct lift *lift)
-{
-    struct program *program = lift->program;
-    struct arena *stage = arena_new();
-    struct positions positions = {.lift = lift};
-    for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
-        positions.arenas[i] = arena_new();
-    struct stretches stretches = program_stretches(stage, program, PART_INSNS);
-    for (uint32_t i = 0; i < stretches.count; i++) {
-        struct part part = {.functions = stretches.items[i]};
-        array_push(stage, &positions.parts, part);
-    }
-    run_parts(&positions);
-    for (uint32_t o = 0; o < program->objects->count; o++)
-        add_sections(&positions, stage, o);
-    run_parts(&positions);
-    for (uint32_t i = 0; i < MOST_WORKERS; i++)
-        arena_free(positions.arenas[i]);
-    arena_free(stage);
-    assert(are_sorted(lift->refs.items, lift->refs.count));
-    program->refs = lift->refs.items;
-    program->ref_count = lift->refs.count;
 }
