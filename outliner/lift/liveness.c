@@ -477,24 +477,26 @@ static void solve(struct program *program, const struct function *function,
     }
 }
 
-/* What candidates ask of every instruction is kept as a trait. */
-static void mark(struct program *program, const struct block *block)
+/* What candidates ask of every instruction is kept as a trait, in the end: while others
+ * are at work the traits of all are read. */
+enum mark { MARK_LINK = 1, MARK_VENEER = 2 };
+
+static uint64_t marked_registers(const struct target *target)
+{
+    return link_bit(target) | target->veneer_registers;
+}
+
+static void mark(const struct program *program, const struct block *block,
+                 uint8_t *marks)
 {
     const struct target *target = program->target;
-    uint64_t link =
-        target->link_register == 0xff ? 0 : (uint64_t)1 << target->link_register;
     struct regset live = block->live_out;
-    if ((link | target->veneer_registers) == 0)
-        return;
-    for (uint32_t i = block->insn_count; i-- > 0;) {
-        struct insn *insn = &program->insns[block->first_insn + i];
+    for (uint32_t i = block->first_insn + block->insn_count; i-- > block->first_insn;) {
         struct regset uses, kills;
-        insn_effects(program, block->first_insn + i, &uses, &kills);
+        insn_effects(program, i, &uses, &kills);
         live.regs = (live.regs & ~kills.regs) | uses.regs;
-        if (live.regs & link)
-            insn->traits |= INSN_LINK_LIVE;
-        if (live.regs & target->veneer_registers)
-            insn->traits |= INSN_VENEER_LIVE;
+        marks[i] = (uint8_t)((live.regs & link_bit(target) ? MARK_LINK : 0) |
+                             (live.regs & target->veneer_registers ? MARK_VENEER : 0));
     }
 }
 
@@ -533,6 +535,7 @@ uint32_t lift_most_blocks(const struct program *program, struct stretch stretch)
 struct parts {
     struct program *program;
     struct stretches stretches;
+    uint8_t *marks; /* by instruction; NULL: the target has no such registers */
 };
 
 static void solve_part(void *context, uint32_t part, uint32_t worker)
@@ -552,10 +555,26 @@ static void solve_part(void *context, uint32_t part, uint32_t worker)
         solve(program, function, ins, shapes);
         if (function->block_count)
             function->keeps = ins[0].regs & ~program->target->call_uses.regs;
-        for (uint32_t b = 0; b < function->block_count; b++)
-            mark(program, &program->blocks[function->first_block + b]);
+        for (uint32_t b = 0; parts->marks && b < function->block_count; b++)
+            mark(program, &program->blocks[function->first_block + b], parts->marks);
     }
     arena_free(stage);
+}
+
+static void keep_marks(void *context, uint32_t part, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[part];
+    const struct function *first = &parts->program->functions[stretch.first];
+    const struct function *last = first + stretch.count - 1;
+    (void)worker;
+    for (uint32_t i = first->first_insn; i < last->first_insn + last->insn_count; i++) {
+        struct insn *insn = &parts->program->insns[i];
+        if (parts->marks[i] & MARK_LINK)
+            insn->traits |= INSN_LINK_LIVE;
+        if (parts->marks[i] & MARK_VENEER)
+            insn->traits |= INSN_VENEER_LIVE;
+    }
 }
 
 void lift_liveness(struct program *program)
@@ -563,7 +582,12 @@ void lift_liveness(struct program *program)
     summarise_helpers(program);
     /* From here on nobody looks at another function but for its summary. */
     struct arena *stage = arena_new();
-    struct parts parts = {program, program_stretches(stage, program, PART_INSNS)};
+    struct parts parts = {.program = program,
+                          .stretches = program_stretches(stage, program, PART_INSNS)};
+    if (marked_registers(program->target))
+        parts.marks = arena_new_array(stage, uint8_t, program->insn_count);
     parallel_do(program->workers, parts.stretches.count, solve_part, &parts);
+    if (parts.marks)
+        parallel_do(program->workers, parts.stretches.count, keep_marks, &parts);
     arena_free(stage);
 }
