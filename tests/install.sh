@@ -4,8 +4,8 @@ set -eu
 build="gcc cmake make pkg-config libelf-dev libdwarf-dev libzydis-dev libxxhash-dev
        zlib1g-dev libjansson-dev libsqlite3-dev"
 test="$build check g++ clang-19 lld-19 llvm-19 libclang-rt-19-dev mold python3 elfutils gdb
-      gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user csmith libcsmith-dev tcl
-      libunicorn-dev valgrind dpkg-dev liblua5.4-dev libstdc++-12-dev
+      gdb-multiarch gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user csmith libcsmith-dev
+      tcl libunicorn-dev valgrind dpkg-dev liblua5.4-dev libstdc++-12-dev
       libc6-dev libssl-dev libgmp-dev rustc"
 case "${1:-build}" in
 build) wanted=$build ;;
