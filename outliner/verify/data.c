@@ -306,17 +306,21 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
     return true;
 }
 
-bool verify_data(struct verify *verify, struct error *err)
+bool verify_find_tables(struct verify *verify, struct decoder *decoder,
+                        struct error *err)
 {
-    struct program *program;
-    struct lift_options options = {.decoder = verify->decoder, .workers = verify->workers,
+    struct lift_options options = {.decoder = decoder,
                                    .only_tables = true,
                                    .frames = verify->before.frames,
                                    .lsdas = verify->before.lsdas};
-    if (!program_lift(verify->arena, verify->before.objects, verify->rows, &options,
-                      &program, err))
-        return false;
-    struct tables tables = sort_tables(verify->arena, program);
+    verify->tables_arena = arena_new();
+    return program_lift(verify->tables_arena, verify->before.objects, verify->rows,
+                        &options, &verify->tables, err);
+}
+
+bool verify_data(struct verify *verify, struct error *err)
+{
+    struct tables tables = sort_tables(verify->arena, verify->tables);
     for (uint32_t i = 0; i < verify->before.objects->count; i++) {
         const struct object *object = verify->before.objects->items[i];
         for (uint32_t s = 1; s < object->section_count; s++) {

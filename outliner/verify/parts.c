@@ -21,6 +21,8 @@ struct part {
 struct parts {
     array_of(struct part) items;
     struct decoder **decoders; /* by worker */
+    struct verify *verify;
+    struct error tables_err;
 };
 
 /* Of the checker, with its own notes. */
@@ -38,7 +40,7 @@ static struct verify copy_of(const struct verify *verify)
 
 static struct parts cut(struct verify *verify, const struct changes *changes)
 {
-    struct parts parts = {0};
+    struct parts parts = {.verify = verify};
     uint64_t bytes = PART_BYTES; /* in the part at hand */
     for (uint32_t i = 0; i < changes->count; i++) {
         if (bytes >= PART_BYTES) {
@@ -56,10 +58,17 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
     return parts;
 }
 
+/* Meanwhile the lifter looks for jump tables, for verify_data(): the longest part, so it
+ * is the first one. */
 static void walk_part(void *context, uint32_t number, uint32_t worker)
 {
     struct parts *parts = context;
-    struct part *part = &parts->items.items[number];
+    if (number == 0) {
+        (void)verify_find_tables(parts->verify, parts->decoders[worker],
+                                 &parts->tables_err);
+        return;
+    }
+    struct part *part = &parts->items.items[number - 1];
     part->verify.decoder = parts->decoders[worker];
     for (uint32_t i = 0; i < part->count; i++) {
         if (!verify_section(&part->verify, &part->first[i], &part->err))
@@ -75,15 +84,24 @@ static void judge_part(void *context, uint32_t number, uint32_t worker)
     (void)verify_pending(&part->verify, &part->err);
 }
 
-static bool do_parts(const struct verify *verify, struct parts *parts,
-                     void (*work)(void *, uint32_t, uint32_t), struct error *err)
+static bool tell_errors(const struct parts *parts, struct error *err)
 {
-    parallel_do(verify->workers, parts->items.count, work, parts);
     for (uint32_t i = 0; i < parts->items.count; i++) {
         if (parts->items.items[i].err.set)
             return fail(err, NULL, "%s", parts->items.items[i].err.message);
     }
-    return true;
+    return !parts->tables_err.set ||
+           fail(err, NULL, "%s", parts->tables_err.message);
+}
+
+static bool do_parts(const struct verify *verify, struct parts *parts, struct error *err)
+{
+    uint32_t count = parts->items.count;
+    parallel_do(verify->workers, count + 1, walk_part, parts);
+    if (!tell_errors(parts, err))
+        return false;
+    parallel_do(verify->workers, count, judge_part, parts);
+    return tell_errors(parts, err);
 }
 
 /* Any site can confirm what another one claims, so this is for all parts together. */
@@ -107,8 +125,7 @@ bool verify_code(struct verify *verify, struct error *err)
     for (uint32_t i = 0; i < verify->before.objects->count; i++)
         verify_find_changes(verify, i, &changes);
     struct parts parts = cut(verify, &changes);
-    bool good = do_parts(verify, &parts, walk_part, err) &&
-                do_parts(verify, &parts, judge_part, err);
+    bool good = do_parts(verify, &parts, err);
     for (uint32_t i = 0; i < parts.items.count; i++) {
         struct verify *part = &parts.items.items[i].verify;
         collect_claims(verify, part);

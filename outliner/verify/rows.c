@@ -60,14 +60,59 @@ static uint32_t row_at(const struct side *side, const struct fde *fde, uint32_t 
     return *change == NO_INDEX ? ROW_NONE : fde->changes[*change].row;
 }
 
-uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde)
+/* The row that has just been found there is the answer up to its end, or to that of its
+ * entry. */
+static void keep_row(struct nearby *nearby, const struct fde *fde, struct spot spot,
+                     uint32_t row)
 {
-    const struct fde *found = fde_of_spot(side, spot);
-    if (fde)
-        *fde = found;
+    uint32_t next = nearby->change + 1, end = fde->start + fde->length;
+    if (next < fde->change_count && fde->changes[next].offset < end)
+        end = fde->changes[next].offset;
+    nearby->rows[1] = nearby->rows[0];
+    nearby->rows[0] = (struct known_row){fde, spot, end, row};
+}
+
+static bool is_known_at(const struct known_row *known, struct spot spot)
+{
+    return known->fde && known->from.object == spot.object &&
+           known->from.section == spot.section && known->from.offset <= spot.offset &&
+           spot.offset < known->end;
+}
+
+static const struct known_row *recall_row(struct nearby *nearby, struct spot spot)
+{
+    if (!is_known_at(&nearby->rows[0], spot)) {
+        if (!is_known_at(&nearby->rows[1], spot))
+            return NULL;
+        struct known_row first = nearby->rows[0];
+        nearby->rows[0] = nearby->rows[1];
+        nearby->rows[1] = first;
+    }
+    return &nearby->rows[0];
+}
+
+static uint32_t find_row(const struct side *side, struct spot spot,
+                         const struct fde **fde)
+{
+    const struct fde *found = *fde = fde_of_spot(side, spot);
     if (!found)
         return ROW_NONE;
-    return found->refusal == REFUSAL_NONE ? row_at(side, found, spot.offset) : ROW_UNREAD;
+    if (found->refusal != REFUSAL_NONE)
+        return ROW_UNREAD;
+    uint32_t row = row_at(side, found, spot.offset);
+    if (row != ROW_NONE)
+        keep_row(side->nearby, found, spot, row);
+    return row;
+}
+
+uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde)
+{
+    const struct known_row *known = recall_row(side->nearby, spot);
+    const struct fde *found = known ? known->fde : NULL;
+    uint32_t row = known ? known->row : find_row(side, spot, &found);
+    if (fde)
+        *fde = found;
+    return row;
 }
 
 static const struct row *known_row(const struct verify *verify, uint32_t row)

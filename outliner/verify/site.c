@@ -296,7 +296,7 @@ bool walk_over(struct walk *walk, const struct view *before, struct error *err)
         struct view view, call;
         struct entered entered;
         struct spot target;
-        if (!view_at(walk->verify, &walk->verify->after, walk->after, &view))
+        if (!view_like(walk->verify, &walk->verify->after, walk->after, before, &view))
             return walk_fail(walk, err, "no instruction is left");
         if (!walk_check_row(walk, NOT_KEPT, err))
             return false;

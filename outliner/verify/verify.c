@@ -137,6 +137,7 @@ static bool verify_run(const struct objects *before, const struct objects *after
     verify.entry_row = row_at_entry(verify.rows, machine);
     bool same = verify.target ? verify_sets(&verify, before, after, err)
                               : fail(err, NULL, "no target for this machine");
+    arena_free(verify.tables_arena);
     arena_free(stage);
     return same;
 }

@@ -22,6 +22,13 @@ struct named {
     uint32_t object, symbol;
 };
 
+/* A row that has been found. */
+struct known_row {
+    const struct fde *fde; /* its entry; NULL: nothing is known */
+    struct spot from;      /* from here … */
+    uint32_t end, row;     /* … up to this section offset it is this one */
+};
+
 /* Where the last questions about a side were answered: the walk goes from instruction
  * to instruction, so the next answer is usually the same one, or lies behind it. */
 struct nearby {
@@ -29,6 +36,7 @@ struct nearby {
     uint32_t reloc;       /* index in that section's relocs */
     uint32_t object, fde; /* index in the set, index in its frames */
     uint32_t change;      /* index in the changes of that entry */
+    struct known_row rows[2]; /* the last one first: a helper, and what calls it */
 };
 
 /* One of the two sets. */
@@ -95,6 +103,9 @@ struct verify {
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
     struct section_map **maps; /* by object, section of `before`; no starts: no code */
     bool maps_complete;
+    /* `before` as the lifter sees it, as far as its jump tables: read only. */
+    struct program *tables;
+    struct arena *tables_arena;
     bool padded; /* `after` may have no-ops that `before` has not */
     array_of(struct pending) pending;
     array_of(struct suspect) suspects;
@@ -162,6 +173,9 @@ struct view {
 /* False when no instruction can be decoded there. */
 bool view_at(const struct verify *verify, const struct side *side, struct spot at,
              struct view *out);
+/* The same; it may well be the instruction `like`, which needs no decoding then. */
+bool view_like(const struct verify *verify, const struct side *side, struct spot at,
+               const struct view *like, struct view *out);
 /* Its addend counts from the field's own place, so that a bias belongs to it. */
 bool is_relative(const struct verify *verify, const struct reloc *reloc);
 /* Where a direct call or jump goes, if that is known. */
@@ -278,6 +292,7 @@ struct walk {
     struct spot before, after; /* next instruction of each */
     struct entered entered[MOST_ENTERED];
     uint32_t depth;
+    array_of(struct view) views; /* what `before` has in the stretch at hand */
     uint32_t function_start, function_end; /* of the code around, in `before` */
     bool is_known; /* what the function does anywhere in it: */
     uint32_t
@@ -337,6 +352,9 @@ bool verify_distances(struct verify *verify, struct spot old, struct spot new,
                       struct error *err);
 
 /* --- data.c, symbols.c --- */
+/* Asks the lifter for jump tables. Touches nothing that walks touch. */
+bool verify_find_tables(struct verify *verify, struct decoder *decoder,
+                        struct error *err);
 bool verify_data(struct verify *verify, struct error *err);
 /* Every byte of a code section is what it was. */
 bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section);
