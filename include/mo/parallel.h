@@ -8,7 +8,7 @@
 #ifndef MO_PARALLEL_H
 #define MO_PARALLEL_H
 
-#include "mo/base.h"
+#include "mo/arena.h"
 
 enum { MOST_WORKERS = 64 };
 
@@ -22,5 +22,9 @@ uint32_t parallel_processors(void);
 void parallel_do(uint32_t workers, uint32_t count,
                  void (*work)(void *context, uint32_t part, uint32_t worker),
                  void *context);
+
+/* An arena for each worker; and all of them handed over, once the work is done. */
+struct arena **parallel_arenas(struct arena *arena, uint32_t workers);
+void parallel_adopt(struct arena *arena, struct arena *const *arenas, uint32_t workers);
 
 #endif

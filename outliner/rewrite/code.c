@@ -4,6 +4,7 @@
  * Everything has its place already; this only copies, piece by piece, and re-encodes
  * the branches that the assembler had resolved.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 
 struct code_writer {
-    struct rewrite *rewrite;
+    const struct rewrite *rewrite;
     uint32_t code;
     const struct layout *layout;
     const struct section *old;
@@ -20,6 +21,7 @@ struct code_writer {
     struct reloc *relocs;
     uint32_t reloc_count;
     uint32_t next; /* old relocation */
+    const struct reloc *site_relocs; /* by edit; offsets from its code */
 };
 
 static void keep_relocs(struct code_writer *writer, const struct piece *piece)
@@ -47,11 +49,8 @@ static void write_edit(struct code_writer *writer, const struct piece *piece)
     drop_relocs(writer, piece[1].old_start);
     if (!edit->code.has_reloc || edit->helper == NO_INDEX)
         return;
-    uint32_t object = writer->rewrite->program->code[writer->code].object;
-    struct reloc reloc = {.offset = piece->new_start + edit->code.reloc_offset,
-                          .addend = edit->code.reloc_addend,
-                          .type = edit->code.reloc_type};
-    symbols_helper(writer->rewrite, object, edit->helper, &reloc);
+    struct reloc reloc = writer->site_relocs[piece->edit];
+    reloc.offset += piece->new_start;
     writer->relocs[writer->reloc_count++] = reloc;
 }
 
@@ -82,6 +81,8 @@ static bool retarget(struct code_writer *writer, const struct insn *insn,
     const struct offsets *offsets = &writer->layout->offsets;
     const struct piece *piece = offsets_piece(offsets, insn->offset);
     uint8_t length = insn->length;
+    if (piece_keeps_branch(piece, insn))
+        return true;
     if (piece->kind == PIECE_REPLACED) {
         const struct edit *edit = &writer->layout->edits.items[piece->edit];
         if (edit->site != NO_INDEX)
@@ -119,30 +120,88 @@ static bool retarget_all(struct code_writer *writer, struct error *err)
     return true;
 }
 
-bool code_write(struct rewrite *rewrite, uint32_t code, struct error *err)
+/* --- all sections --- */
+
+struct job {
+    uint32_t code;
+    const struct reloc *site_relocs;
+    const struct error *err; /* NULL: none */
+};
+
+struct jobs {
+    array_of(struct job) items;
+    const struct rewrite *rewrite;
+    struct arena **arenas; /* by worker */
+};
+
+/* Symbols are numbered as they are asked for, so all are before the work is shared out.
+ */
+static const struct reloc *make_site_relocs(struct rewrite *rewrite, uint32_t code)
 {
-    const struct code *of = &rewrite->program->code[code];
-    const struct layout *layout = &rewrite->layouts[code];
-    struct section *out = &rewrite->drafts[of->object].sections[of->section];
-    const struct section *old = program_section(rewrite->program, code);
+    uint32_t object = rewrite->program->code[code].object;
+    const struct edit_list *edits = &rewrite->layouts[code].edits;
+    struct reloc *relocs = arena_new_array(rewrite->stage, struct reloc, edits->count);
+    for (uint32_t e = 0; e < edits->count; e++) {
+        const struct edit *edit = &edits->items[e];
+        relocs[e] = (struct reloc){.offset = edit->code.reloc_offset,
+                                   .addend = edit->code.reloc_addend,
+                                   .type = edit->code.reloc_type};
+        if (edit->code.has_reloc && edit->helper != NO_INDEX)
+            symbols_helper(rewrite, object, edit->helper, &relocs[e]);
+    }
+    return relocs;
+}
+
+static void write_code(void *context, uint32_t number, uint32_t worker)
+{
+    struct jobs *jobs = context;
+    struct job *job = &jobs->items.items[number];
+    const struct rewrite *rewrite = jobs->rewrite;
+    const struct code *of = &rewrite->program->code[job->code];
+    const struct layout *layout = &rewrite->layouts[job->code];
+    const struct section *old = program_section(rewrite->program, job->code);
     uint32_t last = layout->offsets.count - 1;
     uint32_t size = layout->offsets.pieces[last].new_start;
     struct code_writer writer = {
         .rewrite = rewrite,
-        .code = code,
+        .code = job->code,
         .layout = layout,
         .old = old,
         .old_relocs = rewrite_relocs(rewrite, of->object, of->section),
-        .data = arena_alloc(rewrite->arena, size),
-        .relocs = arena_new_array(rewrite->arena, struct reloc,
-                                  old->reloc_count + layout->edits.count)};
+        .data = arena_alloc(jobs->arenas[worker], size),
+        .relocs = arena_new_array(jobs->arenas[worker], struct reloc,
+                                  old->reloc_count + layout->edits.count),
+        .site_relocs = job->site_relocs};
     for (uint32_t p = 0; p < last; p++)
         write_piece(&writer, &layout->offsets.pieces[p]);
-    if (!retarget_all(&writer, err))
-        return false;
+    struct error err = {0};
+    if (!retarget_all(&writer, &err)) {
+        job->err = arena_copy(jobs->arenas[worker], &err, sizeof err);
+        return;
+    }
+    struct section *out = &rewrite->drafts[of->object].sections[of->section];
     out->data = (struct bytes){writer.data, size};
     out->relocs = writer.relocs;
     out->reloc_count = writer.reloc_count;
+}
+
+bool code_write(struct rewrite *rewrite, struct error *err)
+{
+    const struct program *program = rewrite->program;
+    struct jobs jobs = {.rewrite = rewrite,
+                        .arenas = parallel_arenas(rewrite->stage, program->workers)};
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        if (rewrite->layouts[c].edits.count == 0)
+            continue;
+        struct job job = {.code = c, .site_relocs = make_site_relocs(rewrite, c)};
+        array_push(rewrite->stage, &jobs.items, job);
+    }
+    parallel_do(program->workers, jobs.items.count, write_code, &jobs);
+    parallel_adopt(rewrite->arena, jobs.arenas, program->workers);
+    for (uint32_t i = 0; i < jobs.items.count; i++) {
+        if (jobs.items.items[i].err)
+            return fail(err, NULL, "%s", jobs.items.items[i].err->message);
+    }
     return true;
 }
 

@@ -169,6 +169,19 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
     return true;
 }
 
+/* What becomes of the unwind entries of one object. */
+struct frame_job {
+    struct arena *arena; /* of the result, which frames_rewrite() takes */
+    const struct program *program;
+    const struct plan *plan;
+    const struct layout *layouts;
+    uint32_t object;
+};
+struct frame_edits {
+    const struct fde_edit *items; /* by FDE of the object */
+    const bool *changed;          /* by section: some FDE in it is written anew */
+};
+
 /* The code index of what the FDE describes, or NO_INDEX. */
 static uint32_t code_of(const struct frame_job *job, const struct fde *fde)
 {
@@ -177,8 +190,8 @@ static uint32_t code_of(const struct frame_job *job, const struct fde *fde)
     return program_code_of(job->program, job->object, fde->code_section);
 }
 
-bool frames_edit(const struct frame_job *job, struct frame_edits *out,
-                 struct error *err)
+static bool edit_object(const struct frame_job *job, struct frame_edits *out,
+                        struct error *err)
 {
     const struct object *object = job->program->objects->items[job->object];
     const struct frames *frames = &job->program->frames[job->object];
@@ -206,6 +219,25 @@ bool frames_edit(const struct frame_job *job, struct frame_edits *out,
             return false;
         changed[fde->section] |= edits[f].rewrite;
     }
+    return true;
+}
+
+static bool make_object(const struct frame_job *job, struct new_frames *out,
+                        struct error *err)
+{
+    const struct program *program = job->program;
+    const struct object *object = program->objects->items[job->object];
+    struct frame_edits edits;
+    if (!edit_object(job, &edits, err))
+        return false;
+    struct section *sections =
+        arena_new_array(job->arena, struct section, object->section_count);
+    for (uint32_t s = 1; s < object->section_count; s++) {
+        if (edits.changed[s])
+            frames_rewrite(job->arena, object, s, program->rows,
+                           &program->frames[job->object], edits.items, &sections[s]);
+    }
+    *out = (struct new_frames){sections, edits.changed};
     return true;
 }
 
@@ -294,10 +326,11 @@ static void add_helper(struct ranger *ranger, uint32_t number)
     ranger->list.items[ranger->list.count - 1].length += (uint32_t)body->data.size;
 }
 
-struct range_list frames_of_helpers(struct arena *arena, const struct program *program,
-                                    const struct plan *plan,
-                                    const struct helper_places *places,
-                                    uint32_t section)
+static struct range_list ranges_of_helpers(struct arena *arena,
+                                           const struct program *program,
+                                           const struct plan *plan,
+                                           const struct helper_places *places,
+                                           uint32_t section)
 {
     struct ranger ranger = {
         .arena = arena, .program = program, .plan = plan, .places = places};
@@ -307,4 +340,25 @@ struct range_list frames_of_helpers(struct arena *arena, const struct program *p
     }
     close_range(&ranger);
     return ranger.list;
+}
+
+bool frames_make(struct arena *arena, const struct program *program,
+                 const struct plan *plan, struct placement *placement,
+                 struct error *err)
+{
+    const struct helper_places *places = &placement->places;
+    uint32_t count = program->objects->count;
+    struct new_frames *frames = arena_new_array(arena, struct new_frames, count);
+    struct range_list *ranges =
+        arena_new_array(arena, struct range_list, places->section_count);
+    for (uint32_t o = 0; o < count; o++) {
+        struct frame_job job = {arena, program, plan, placement->layouts, o};
+        if (!make_object(&job, &frames[o], err))
+            return false;
+    }
+    for (uint32_t s = 0; s < places->section_count; s++)
+        ranges[s] = ranges_of_helpers(arena, program, plan, places, s);
+    placement->frames = frames;
+    placement->ranges = ranges;
+    return true;
 }

@@ -9,6 +9,7 @@
  * the section is laid out again: edits are only added, so this comes to an end. The
  * other way round, a long branch inside of a function may have become needlessly long.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -70,6 +71,9 @@ static struct offsets place_section(struct placer *placer)
 {
     const struct code *code = &placer->program->code[placer->code];
     placer->pieces = (struct pieces){0};
+    /* At most two before and in each edit, two for a function, two at the end. */
+    array_reserve(placer->arena, &placer->pieces,
+                  2 * (placer->edit_count + code->function_count + 1));
     placer->old = placer->new = placer->edit = 0;
     for (uint32_t f = 0; f < code->function_count; f++)
         place_function(placer, &placer->program->functions[code->first_function + f]);
@@ -78,7 +82,7 @@ static struct offsets place_section(struct placer *placer)
     put(placer, PIECE_PADDING, (uint32_t)section->data.size, 0);
     struct piece end = {placer->old, placer->new, PIECE_KEPT, NO_INDEX};
     array_push(placer->arena, &placer->pieces, end);
-    return (struct offsets){placer->pieces.items, placer->pieces.count};
+    return offsets_make(placer->arena, placer->pieces.items, placer->pieces.count);
 }
 
 bool insn_is_resolved(const struct program *program, uint32_t insn)
@@ -149,7 +153,7 @@ static bool widen_function(const struct placer *placer, const struct layout *lay
         if (!(insn->traits & INSN_PC_RELATIVE) || !insn_is_resolved(program, number))
             continue;
         const struct piece *piece = offsets_piece(&layout->offsets, insn->offset);
-        if (piece->kind == PIECE_REPLACED ||
+        if (piece->kind == PIECE_REPLACED || piece_keeps_branch(piece, insn) ||
             reaches(program, layout, insn, bytes + insn->offset))
             continue;
         struct edit edit = {.insn = number,
@@ -274,13 +278,25 @@ static bool layout_section(struct placer *placer, bool narrow, struct layout *la
     }
 }
 
-bool layouts_make(struct arena *arena, const struct program *program,
-                  const struct edit_list *edits, bool narrow, const struct layout **out,
-                  struct error *err)
+/* --- all of them --- */
+
+struct job {
+    struct placer placer;
+    const struct error *err; /* NULL: none */
+};
+
+struct jobs {
+    array_of(struct job) items;
+    struct layout *layouts;
+    struct arena **arenas; /* by worker */
+    bool narrow;
+};
+
+/* A job for each section that has edits. */
+static void find_jobs(struct arena *arena, const struct program *program,
+                      const struct edit_list *edits, struct jobs *jobs)
 {
-    struct layout *layouts = arena_new_array(arena, struct layout, program->code_count);
     uint32_t at = 0;
-    *out = layouts;
     for (uint32_t c = 0; c < program->code_count; c++) {
         const struct code *code = &program->code[c];
         if (code->function_count == 0)
@@ -292,14 +308,45 @@ bool layouts_make(struct arena *arena, const struct program *program,
             at++;
         if (at == first)
             continue;
-        struct placer placer = {.arena = arena,
-                                .program = program,
-                                .code = c,
-                                .edits = edits->items + first,
-                                .edit_count = at - first};
-        if (!layout_section(&placer, narrow, &layouts[c], err))
-            return false;
+        struct job job = {.placer = {.program = program,
+                                     .code = c,
+                                     .edits = edits->items + first,
+                                     .edit_count = at - first}};
+        array_push(arena, &jobs->items, job);
     }
     assert(at == edits->count && "an edit outside of every function");
-    return true;
+}
+
+static void do_job(void *context, uint32_t number, uint32_t worker)
+{
+    struct jobs *jobs = context;
+    struct job *job = &jobs->items.items[number];
+    struct error err = {0};
+    job->placer.arena = jobs->arenas[worker];
+    if (!layout_section(&job->placer, jobs->narrow, &jobs->layouts[job->placer.code],
+                        &err))
+        job->err = arena_copy(jobs->arenas[worker], &err, sizeof err);
+}
+
+bool layouts_make(struct arena *arena, const struct program *program,
+                  const struct edit_list *edits, bool narrow, const struct layout **out,
+                  struct error *err)
+{
+    struct arena *stage = arena_new();
+    struct jobs jobs = {
+        .layouts = arena_new_array(arena, struct layout, program->code_count),
+        .arenas = parallel_arenas(stage, program->workers),
+        .narrow = narrow,
+    };
+    *out = jobs.layouts;
+    find_jobs(stage, program, edits, &jobs);
+    parallel_do(program->workers, jobs.items.count, do_job, &jobs);
+    parallel_adopt(arena, jobs.arenas, program->workers);
+    bool good = true;
+    for (uint32_t i = 0; good && i < jobs.items.count; i++) {
+        const struct error *failed = jobs.items.items[i].err;
+        good = !failed || fail(err, NULL, "%s", failed->message);
+    }
+    arena_free(stage);
+    return good;
 }

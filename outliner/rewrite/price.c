@@ -12,53 +12,45 @@ enum { HEADER_ENTRY = 8 };
 struct pricer {
     struct arena *stage;
     const struct program *program;
-    const struct plan *plan;
-    const struct layout *layouts;
-    struct helper_places places;
+    const struct placement *placement;
 };
 
 static int64_t price_code(const struct pricer *pricer)
 {
     int64_t saved = 0;
     for (uint32_t c = 0; c < pricer->program->code_count; c++) {
-        const struct layout *layout = &pricer->layouts[c];
+        const struct layout *layout = &pricer->placement->layouts[c];
         if (layout->edits.count == 0)
             continue;
         const struct piece *end = &layout->offsets.pieces[layout->offsets.count - 1];
         saved += (int64_t)end->old_start - (int64_t)end->new_start;
     }
-    for (uint32_t s = 0; s < pricer->places.section_count; s++)
-        saved -= pricer->places.sections[s].size;
+    const struct helper_places *places = &pricer->placement->places;
+    for (uint32_t s = 0; s < places->section_count; s++)
+        saved -= places->sections[s].size;
     return saved;
 }
 
-static bool price_frames(const struct pricer *pricer, int64_t *saved, struct error *err)
+static int64_t price_frames(const struct pricer *pricer)
 {
-    const struct program *program = pricer->program;
-    for (uint32_t o = 0; o < program->objects->count; o++) {
-        const struct object *object = program->objects->items[o];
-        struct frame_job job = {pricer->stage, program, pricer->plan, pricer->layouts,
-                                o};
-        struct frame_edits edits;
-        if (!frames_edit(&job, &edits, err))
-            return false;
+    const struct objects *objects = pricer->program->objects;
+    int64_t saved = 0;
+    for (uint32_t o = 0; o < objects->count; o++) {
+        const struct object *object = objects->items[o];
+        const struct new_frames *frames = &pricer->placement->frames[o];
         for (uint32_t s = 1; s < object->section_count; s++) {
-            struct section out = {0};
-            if (!edits.changed[s])
-                continue;
-            frames_rewrite(pricer->stage, object, s, program->rows, &program->frames[o],
-                           edits.items, &out);
-            *saved += (int64_t)object->sections[s].data.size - (int64_t)out.data.size;
+            if (frames->changed[s])
+                saved += (int64_t)object->sections[s].data.size -
+                         (int64_t)frames->sections[s].data.size;
         }
     }
-    return true;
+    return saved;
 }
 
 static void price_helper_frames(const struct pricer *pricer, struct plan *plan)
 {
-    for (uint32_t s = 0; s < pricer->places.section_count; s++) {
-        struct range_list ranges = frames_of_helpers(pricer->stage, pricer->program,
-                                                     pricer->plan, &pricer->places, s);
+    for (uint32_t s = 0; s < pricer->placement->places.section_count; s++) {
+        struct range_list ranges = pricer->placement->ranges[s];
         if (ranges.count == 0)
             continue;
         struct section out = {0};
@@ -76,7 +68,8 @@ bool placement_make(struct arena *arena, const struct program *program,
     struct edit_list edits = edits_of_plan(arena, program, plan, extra);
     bool narrow = plan->short_branches && !extra; /* these make code longer */
     return layouts_make(arena, program, &edits, narrow, &out->layouts, err) &&
-           helpers_make(arena, program, plan, &out->places, err);
+           helpers_make(arena, program, plan, &out->places, err) &&
+           frames_make(arena, program, plan, out, err);
 }
 
 bool plan_price(struct arena *arena, const struct program *program, struct plan *plan,
@@ -87,11 +80,9 @@ bool plan_price(struct arena *arena, const struct program *program, struct plan 
     if (!placement_make(arena, program, plan, NULL, placement, err))
         return false;
     plan->placement = placement;
-    struct pricer pricer = {arena, program, plan, placement->layouts,
-                            placement->places};
+    struct pricer pricer = {arena, program, placement};
     plan->predicted_code = price_code(&pricer);
-    if (!price_frames(&pricer, &plan->predicted_eh, err))
-        return false;
+    plan->predicted_eh = price_frames(&pricer);
     price_helper_frames(&pricer, plan);
     return true;
 }

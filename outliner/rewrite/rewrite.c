@@ -47,35 +47,28 @@ static void keep_marks_inside(struct rewrite *rewrite, uint32_t object,
     }
 }
 
-static bool edit_frames(struct rewrite *rewrite, struct error *err)
+static void put_frames(struct rewrite *rewrite)
 {
-    const struct program *program = rewrite->program;
-    for (uint32_t o = 0; o < program->objects->count; o++) {
-        const struct object *old = program->objects->items[o];
-        struct frame_job job = {rewrite->stage, program, rewrite->plan,
-                                rewrite->layouts, o};
-        struct frame_edits edits;
-        if (!frames_edit(&job, &edits, err))
-            return false;
+    for (uint32_t o = 0; o < rewrite->program->objects->count; o++) {
+        const struct object *old = rewrite->program->objects->items[o];
+        const struct new_frames *frames = &rewrite->frames[o];
         for (uint32_t s = 1; s < old->section_count; s++) {
             struct section *out = &rewrite->drafts[o].sections[s];
-            if (!edits.changed[s])
+            if (!frames->changed[s])
                 continue;
-            frames_rewrite(rewrite->arena, old, s, program->rows, &program->frames[o],
-                           edits.items, out);
+            *out = frames->sections[s];
+            out->data.at = arena_copy(rewrite->arena, out->data.at, out->data.size);
             move_addends(rewrite, o, s, out);
             keep_marks_inside(rewrite, o, s, out);
         }
     }
-    return true;
 }
 
 /* Unwind tables of the helpers: one section for each section of helpers. */
 static void build_frames(struct rewrite *rewrite)
 {
     for (uint32_t s = 0; s < rewrite->places.section_count; s++) {
-        struct range_list ranges = frames_of_helpers(
-            rewrite->stage, rewrite->program, rewrite->plan, &rewrite->places, s);
+        struct range_list ranges = rewrite->ranges[s];
         if (ranges.count == 0)
             continue;
         uint32_t symbol =
@@ -90,15 +83,6 @@ static void build_frames(struct rewrite *rewrite)
 }
 
 /* --- objects --- */
-
-static bool write_code(struct rewrite *rewrite, struct error *err)
-{
-    for (uint32_t c = 0; c < rewrite->program->code_count; c++) {
-        if (rewrite->layouts[c].edits.count > 0 && !code_write(rewrite, c, err))
-            return false;
-    }
-    return true;
-}
 
 /* Helpers can do what all of the code that they come from can. */
 static struct unit helper_unit(const struct rewrite *rewrite)
@@ -200,6 +184,8 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
         return false;
     rewrite->layouts = placement.layouts;
     rewrite->places = placement.places;
+    rewrite->frames = placement.frames;
+    rewrite->ranges = placement.ranges;
     /* From here on every position is known. */
 
     symbols_draft(rewrite);
@@ -210,7 +196,8 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
     /* From here on every field outside of edited code says its new position. */
 
     helpers_write(rewrite);
-    if (!edit_frames(rewrite, err) || !write_code(rewrite, err))
+    put_frames(rewrite);
+    if (!code_write(rewrite, err))
         return false;
     build_frames(rewrite);
     return finish(rewrite, out, err);

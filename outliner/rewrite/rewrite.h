@@ -66,7 +66,12 @@ struct piece {
 struct offsets {
     const struct piece *pieces;
     uint32_t count;
+    const uint32_t *index; /* by old offset / OFFSETS_STEP: how many pieces start before
+                              that; NULL: none, searching takes longer */
 };
+enum { OFFSETS_STEP = 64 };
+struct offsets offsets_make(struct arena *arena, const struct piece *pieces,
+                            uint32_t count);
 
 /* The new offset of what starts at `old`. In the middle of a replaced piece there is
  * nothing that could be meant: an assert. */
@@ -76,6 +81,8 @@ uint32_t offsets_start(const struct offsets *offsets, uint32_t old);
 uint32_t offsets_end(const struct offsets *offsets, uint32_t old);
 /* The piece around `old`, or NULL when nothing moved. */
 const struct piece *offsets_piece(const struct offsets *offsets, uint32_t old);
+/* The branch, which lies in the piece, leads as far as it did: all of it is there. */
+bool piece_keeps_branch(const struct piece *piece, const struct insn *insn);
 
 /* --- layout.c --- */
 struct layout {
@@ -138,6 +145,8 @@ MO_MUST_CHECK bool helpers_make(struct arena *arena, const struct program *progr
 struct placement {
     const struct layout *layouts; /* by code index */
     struct helper_places places;
+    const struct new_frames *frames;  /* by object: their unwind tables */
+    const struct range_list *ranges; /* by helper section: theirs */
 };
 
 MO_MUST_CHECK bool placement_make(struct arena *arena, const struct program *program,
@@ -172,6 +181,8 @@ struct rewrite {
     const struct rewrite_options *options;
     const struct layout *layouts; /* by code index */
     struct helper_places places;
+    const struct new_frames *frames;  /* see struct placement */
+    const struct range_list *ranges;
     struct draft *drafts; /* the program's objects, then the helper object, if any */
     uint32_t draft_count;
     uint32_t home;            /* the draft that holds the helpers; NO_INDEX: none */
@@ -224,19 +235,19 @@ uint8_t *rewrite_own_data(struct rewrite *rewrite, uint32_t object, uint32_t sec
 /* tables.c: call-site tables, and what points to them. */
 void tables_move(struct rewrite *rewrite);
 
-/* frames.c. What becomes of the unwind entries of one object. */
-struct frame_job {
-    struct arena *arena; /* of the result, which frames_rewrite() takes */
-    const struct program *program;
-    const struct plan *plan;
-    const struct layout *layouts;
-    uint32_t object;
+/* frames.c. The unwind tables of one object. */
+struct new_frames {
+    const struct section *sections; /* by section … */
+    const bool *changed;            /* … where some FDE is written anew */
 };
-struct frame_edits {
-    const struct fde_edit *items; /* by FDE of the object */
-    const bool *changed;          /* by section: some FDE in it is written anew */
+/* The unwind ranges of the helpers in one helper section. */
+struct range_list {
+    struct frame_range *items;
+    uint32_t count, capacity;
 };
-MO_MUST_CHECK bool frames_edit(const struct frame_job *job, struct frame_edits *out,
+/* Fills both in the placement, where all else is known. */
+MO_MUST_CHECK bool frames_make(struct arena *arena, const struct program *program,
+                               const struct plan *plan, struct placement *placement,
                                struct error *err);
 /* stays.c: tails that stay in place with weaker rows. Sorted. */
 struct stay_range {
@@ -253,16 +264,6 @@ struct stay_list stays_of_plan(struct arena *arena, const struct program *progra
 bool stays_change_rows(struct arena *arena, const struct program *program,
                        const struct stay_list *list, uint32_t code,
                        const struct fde *fde, struct fde *out);
-
-/* The unwind ranges of the helpers in one helper section. */
-struct range_list {
-    struct frame_range *items;
-    uint32_t count, capacity;
-};
-struct range_list frames_of_helpers(struct arena *arena, const struct program *program,
-                                    const struct plan *plan,
-                                    const struct helper_places *places,
-                                    uint32_t section);
 
 /* rows.c: rows that exist only because of us. */
 uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
@@ -321,9 +322,8 @@ void debug_move(struct rewrite *rewrite);
 void debug_move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t section,
                       uint32_t reloc, uint32_t from, uint32_t to);
 
-/* code.c */
-MO_MUST_CHECK bool code_write(struct rewrite *rewrite, uint32_t code,
-                              struct error *err);
+/* code.c: all edited code sections. */
+MO_MUST_CHECK bool code_write(struct rewrite *rewrite, struct error *err);
 void helpers_write(struct rewrite *rewrite);
 
 /* rewrite.c: with edits that no plan asks for (tests insert no-ops this way). */

@@ -65,3 +65,24 @@ void parallel_do(uint32_t workers, uint32_t count,
     for (uint32_t i = 1; i < started; i++)
         pthread_join(all[i].thread, NULL);
 }
+
+static uint32_t worker_count(uint32_t workers)
+{
+    uint32_t count = workers < MOST_WORKERS ? workers : MOST_WORKERS;
+    return count ? count : 1;
+}
+
+struct arena **parallel_arenas(struct arena *arena, uint32_t workers)
+{
+    struct arena **arenas =
+        arena_new_array(arena, struct arena *, worker_count(workers));
+    for (uint32_t i = 0; i < worker_count(workers); i++)
+        arenas[i] = arena_new();
+    return arenas;
+}
+
+void parallel_adopt(struct arena *arena, struct arena *const *arenas, uint32_t workers)
+{
+    for (uint32_t i = 0; i < worker_count(workers); i++)
+        arena_adopt(arena, arenas[i]);
+}

@@ -21,11 +21,12 @@ static const struct piece pieces[] = {
     {41, 26, PIECE_PADDING,  2},
     {48, 26, PIECE_KEPT,     2},
 };
-static const struct offsets map = {pieces, sizeof pieces / sizeof *pieces};
+enum { COUNT = sizeof pieces / sizeof *pieces };
+static const struct offsets map = {.pieces = pieces, .count = COUNT};
 
 START_TEST(nothing_moved)
 {
-    const struct offsets none = {NULL, 0};
+    const struct offsets none = {.count = 0};
     for (uint32_t i = 0; i < 100; i++) {
         ck_assert_uint_eq(offsets_start(&none, i), i);
         ck_assert_uint_eq(offsets_end(&none, i), i);
@@ -71,6 +72,29 @@ START_TEST(strictly_monotone_in_kept_code)
 }
 END_TEST
 
+/* Pieces of 1 to 9 bytes, some of them padding that had none, over several steps. */
+START_TEST(index_finds_the_same)
+{
+    enum { MANY = 100 };
+    struct arena *stage = arena_new();
+    struct piece many[MANY] = {0};
+    for (uint32_t i = 1; i < MANY; i++) {
+        bool padding = i % 7 == 3;
+        many[i].old_start = many[i - 1].old_start + (padding ? 0 : i * 5 % 9 + 1);
+        many[i].new_start = many[i - 1].new_start + (i * 5 % 9 + 1);
+    }
+    struct offsets plain = {.pieces = many, .count = MANY};
+    struct offsets indexed = offsets_make(stage, many, MANY);
+    ck_assert_ptr_nonnull(indexed.index);
+    for (uint32_t old = 0; old <= many[MANY - 1].old_start; old++) {
+        ck_assert_uint_eq(offsets_start(&indexed, old), offsets_start(&plain, old));
+        ck_assert_uint_eq(offsets_end(&indexed, old), offsets_end(&plain, old));
+        ck_assert_ptr_eq(offsets_piece(&indexed, old), offsets_piece(&plain, old));
+    }
+    arena_free(stage);
+}
+END_TEST
+
 /* Two functions that touched, and are 3 bytes apart now: one boundary, two places. */
 START_TEST(padding_parts_neighbours)
 {
@@ -80,7 +104,7 @@ START_TEST(padding_parts_neighbours)
         {8,  8,  PIECE_KEPT,    0},
         {16, 16, PIECE_KEPT,    0},
     };
-    const struct offsets offsets = {parted, 4};
+    const struct offsets offsets = {.pieces = parted, .count = 4};
     ck_assert_uint_eq(offsets_end(&offsets, 8), 5);
     ck_assert_uint_eq(offsets_start(&offsets, 8), 8);
     ck_assert_uint_eq(offsets_start(&offsets, 0), 0);
@@ -97,7 +121,7 @@ START_TEST(insertion)
         {4, 7,  PIECE_KEPT,     1},
         {8, 11, PIECE_KEPT,     1},
     };
-    const struct offsets offsets = {inserted, 4};
+    const struct offsets offsets = {.pieces = inserted, .count = 4};
     ck_assert_uint_eq(offsets_end(&offsets, 4), 4);
     ck_assert_uint_eq(offsets_start(&offsets, 4), 7);
     ck_assert_uint_eq(offsets_end(&offsets, 8), 11);
@@ -118,6 +142,7 @@ int main(void)
     tcase_add_test(tests, boundaries);
     tcase_add_test(tests, strictly_monotone_in_kept_code);
     tcase_add_test(tests, padding_parts_neighbours);
+    tcase_add_test(tests, index_finds_the_same);
     tcase_add_test(tests, insertion);
     tcase_add_test_raise_signal(tests, inside_of_a_payload, 6);
     suite_add_tcase(suite, tests);
