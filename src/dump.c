@@ -89,6 +89,7 @@ bool dump_set(FILE *out, const struct options *options, bool loose,
     struct arena *stage = arena_new();
     struct lift_options lift = lift_options_of(options);
     lift.loose = loose;
+    lift.all_liveness = true;
     struct program *program = NULL;
     bool ok = program_lift(stage, objects, rows, &lift, &program, err);
     if (ok)

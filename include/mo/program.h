@@ -135,6 +135,7 @@ struct program {
     uint32_t function_count;
     struct block *blocks;
     uint32_t block_count;
+    bool no_liveness; /* live_out is not filled: see lift_options.all_liveness */
     struct insn *insns;
     uint32_t insn_count;
     struct jump_table *tables; /* sorted by insn; one table may serve two jumps */
@@ -177,6 +178,7 @@ struct lift_options {
     bool drop_alignment; /* functions keep no alignment beyond what all of theirs have */
     uint32_t workers; /* as in mo/parallel.h */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
+    bool all_liveness; /* fill live_out where no plan asks for it, too: for dumps */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
     /* Read already (only_tables): one for each object, or NULL. */
     const struct frames *frames;

@@ -134,7 +134,7 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     lift_blocks(&lift);
     lift_depth(&lift);
     lift_red_zones(program);
-    lift_liveness(program);
+    lift_liveness(&lift);
     count_refusals(program);
     return true;
 }

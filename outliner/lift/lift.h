@@ -68,7 +68,7 @@ void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
 void lift_red_zones(struct program *program); /* red_zone.c */
-void lift_liveness(struct program *program);  /* liveness.c */
+void lift_liveness(struct lift *lift);        /* liveness.c */
 
 /* Instructions that make a part for a worker: about a millisecond. */
 enum { PART_INSNS = 16 * 1024 };

@@ -577,9 +577,21 @@ static void keep_marks(void *context, uint32_t part, uint32_t worker)
     }
 }
 
-void lift_liveness(struct program *program)
+/* Somebody asks what is live: whether a call may overwrite its link register or those of
+ * veneers, and which register is free to keep the one in. */
+static bool is_asked(const struct target *target)
 {
+    return target->link_register < 64 || target->veneer_registers != 0 ||
+           target->save_register_size != 0;
+}
+
+void lift_liveness(struct lift *lift)
+{
+    struct program *program = lift->program;
     summarise_helpers(program);
+    program->no_liveness = !lift->options->all_liveness && !is_asked(program->target);
+    if (program->no_liveness)
+        return;
     /* From here on nobody looks at another function but for its summary. */
     struct arena *stage = arena_new();
     struct parts parts = {.program = program,

@@ -6,6 +6,7 @@
 
 #include "mo/array.h"
 
+#include <assert.h>
 #include <elf.h>
 
 struct stretches program_stretches(struct arena *arena, const struct program *program,
@@ -229,6 +230,7 @@ struct referent program_referent(const struct object *object, const struct reloc
 struct regset program_live_before(const struct program *program, uint32_t insn,
                                   uint32_t limit)
 {
+    assert(!program->no_liveness && "nobody said that liveness is wanted");
     uint32_t number = program_block_of_insn(program, insn);
     if (number == NO_INDEX)
         return REGSET_ALL;
