@@ -81,7 +81,7 @@ static void sort_insns(uint32_t *insns, uint32_t count)
 /* An occurrence that begins with the second half of a pair is none. */
 static bool starts_parted(const struct facts *facts, uint32_t insn)
 {
-    return insn > 0 && bit_get(facts->glued, insn - 1) &&
+    return insn > 0 && fact_is(facts, insn - 1, FACT_GLUED) &&
            (facts->program->insns[insn].traits & INSN_LEADER) == 0;
 }
 
@@ -246,7 +246,7 @@ static bool could_pay(const struct facts *facts, const struct payload *payload,
                       uint32_t count)
 {
     uint32_t end = payload->insn + payload->length;
-    int64_t frame = facts->row_end[payload->insn] <= end ? payload->length : 0;
+    int64_t frame = facts->at[payload->insn].row_end <= end ? payload->length : 0;
     int64_t bytes = facts_bytes(facts, payload->insn, payload->length);
     int64_t body = payload->size != 0 ? payload->size : payload->stack_size;
     return count * (bytes - facts->program->target->call_size + frame) > body;
@@ -284,10 +284,10 @@ static struct cuts cuts_of(const struct facts *facts, uint32_t insn,
     struct cuts cuts = {0};
     uint32_t room = facts->call_end[insn] - insn;
     cuts.plain = room < length ? room : length;
-    while (cuts.plain > 0 && bit_get(facts->glued, insn + cuts.plain - 1)) {
+    while (cuts.plain > 0 && fact_is(facts, insn + cuts.plain - 1, FACT_GLUED)) {
         cuts.plain--;
     }
-    if (room < length && !bit_get(facts->glued, insn + room) &&
+    if (room < length && !fact_is(facts, insn + room, FACT_GLUED) &&
         thunk_ends_at(facts, insn + room)) {
         cuts.thunk = room + 1;
     }

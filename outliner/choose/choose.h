@@ -72,36 +72,50 @@ struct tail_rows;
 struct tail_rows *tail_rows_new(struct arena *arena, const struct program *program);
 uint32_t tail_row(struct tail_rows *rows, uint32_t row, uint64_t settled);
 
-/* --- throws.c --- */
-
-/* By instruction index; each ends with the function. */
-struct throws {
-    uint32_t *site_end; /* first instruction behind it with another call site, or gap */
-    uint32_t *thrower;  /* first one from here on for which its call site matters */
-    uint32_t *tail_end; /* first one from here on that a tail cannot hold */
-};
-
 /* --- facts.c --- */
 
-/* Answers that are asked for every occurrence of every repeat. By instruction index. */
+/* What is asked of every occurrence of every repeat: half a cache line. Ends are
+ * instruction indices, and at most that of the function. */
+struct fact {
+    uint32_t function;     /* its index */
+    uint32_t function_end; /* behind its last instruction */
+    uint32_t row;          /* number in the row_table, or ROW_NONE */
+    uint32_t row_end;      /* first instruction behind it with another row */
+    uint32_t thrower;      /* first one from here on for which its call site matters */
+    uint32_t tail_end;     /* first one from here on that a tail cannot hold */
+    uint32_t offset;       /* section offset */
+    uint8_t length;        /* bytes */
+    uint16_t flags;        /* FACT_… */
+};
+enum fact_flag {
+    FACT_GLUED = 1u << 0,        /* must not be parted from the next one */
+    FACT_LINK_STORED = 1u << 1,  /* see fill_link_stored() */
+    FACT_VENEER_LIVE = 1u << 2,  /* a veneer would clobber what is live: no form */
+    /* Of its function: */
+    FACT_PRIVATE = 1u << 3,      /* its exits do not follow the ABI */
+    FACT_RED_ZONE = 1u << 4,     /* it may keep bytes below SP */
+    FACT_KEPT_WHOLE = 1u << 5,   /* no link drops its section: see stay.c */
+    FACT_SIGNAL_FRAME = 1u << 6, /* so says its unwind entry */
+    FACT_B_KEY = 1u << 7,        /* the same */
+};
+
 struct facts {
     const struct program *program;
     const struct tokens *tokens;
     const struct plan_options *options;
-    const uint32_t *function;
-    const uint32_t *row;        /* number in the row_table, or ROW_NONE */
-    const uint32_t *row_end;    /* first instruction behind it of the same function with
-                                   another row; the function's end if there is none */
-    const uint32_t *call_end;   /* first instruction from here on that a called payload
-                                   cannot hold; the block's end if there is none */
-    const uint8_t *glued;       /* a bit each */
-    const uint8_t *link_stored; /* a bit each: see fill_link_stored() */
-    const uint8_t
-        *private; /* a bit for each function: its exits do not follow the ABI */
+    const struct fact *at;    /* by instruction index */
+    const uint32_t *call_end; /* first instruction from here on that a called payload
+                                 cannot hold; the block's end if there is none */
+    const uint32_t *site_end; /* first instruction behind it with another call site, or
+                                 gap; the function's end if there is none */
     struct tail_rows *tail_rows;
-    struct throws throws;
-    uint32_t veneer_live; /* trait that forbids every form, or 0 */
 };
+
+static inline bool fact_is(const struct facts *facts, uint32_t insn,
+                           enum fact_flag flag)
+{
+    return (facts->at[insn].flags & flag) != 0;
+}
 
 void facts_make(struct arena *arena, const struct program *program,
                 const struct tokens *tokens, const struct plan_options *options,
@@ -156,6 +170,9 @@ uint64_t site_settled(const struct facts *facts, const struct payload *payload,
 
 /* --- stay.c --- */
 
+/* The function lies in a section that links keep as a whole. */
+bool is_kept_whole(const struct program *program, const struct function *function);
+
 /* Whether the site may stay where it is, and be jumped to by the others. */
 enum stay site_stay(const struct facts *facts, const struct site *site);
 /* The same for a function with conventions of its own (a helper that is there already),
@@ -169,7 +186,9 @@ int64_t stay_cost(const struct facts *facts, const struct payload *payload,
 
 /* --- throws.c --- */
 
-struct throws throws_make(struct arena *arena, const struct program *program);
+/* Fills thrower and tail_end of a function's instructions, and site_end. */
+void throws_fill(const struct program *program, const struct function *function,
+                 struct fact *facts, uint32_t *site_end);
 /* Exceptions find what they found if these instructions become a tail. */
 bool throws_allow_tail(const struct facts *facts, uint32_t insn, uint32_t length);
 /* … if the payload is called here as the site says. */

@@ -50,10 +50,10 @@ static uint32_t back_size(const struct facts *facts, uint32_t from_row, uint32_t
 static uint32_t changes_size(const struct facts *facts, uint32_t insn, uint32_t end)
 {
     uint32_t size = 0;
-    for (uint32_t i = insn, to = facts->row_end[i]; to < end; i = to) {
-        to = facts->row_end[i];
+    for (uint32_t i = insn, to = facts->at[i].row_end; to < end; i = to) {
+        to = facts->at[i].row_end;
         if (to < end) {
-            size += cost_change(facts, facts->row[i], facts->row[to]);
+            size += cost_change(facts, facts->at[i].row, facts->at[to].row);
         }
     }
     return size;
@@ -65,14 +65,14 @@ static int64_t frame_gain(const struct facts *facts, const struct payload *paylo
 {
     uint32_t end = site->insn + payload->length;
     uint32_t behind = facts_behind(facts, site->insn, payload->length);
-    if (facts->row[site->insn] == ROW_NONE) {
+    if (facts->at[site->insn].row == ROW_NONE) {
         return 0;
     }
     if (site->form == FORM_TAIL) {
         int64_t gain = changes_size(facts, site->insn, end);
         if (behind != NO_INDEX) {
-            gain += back_size(facts, facts->row[end - 1], facts->row[behind]);
-            gain -= back_size(facts, facts->row[site->insn], facts->row[behind]);
+            gain += back_size(facts, facts->at[end - 1].row, facts->at[behind].row);
+            gain -= back_size(facts, facts->at[site->insn].row, facts->at[behind].row);
         }
         return gain;
     }
@@ -85,7 +85,7 @@ static int64_t frame_gain(const struct facts *facts, const struct payload *paylo
     /* All changes are stated at once, behind the call. */
     int64_t advances = 0;
     uint32_t last = behind == NO_INDEX ? end - 1 : behind;
-    for (uint32_t i = facts->row_end[site->insn]; i <= last; i = facts->row_end[i]) {
+    for (uint32_t i = facts->at[site->insn].row_end; i <= last; i = facts->at[i].row_end) {
         advances += EH_ADVANCE;
     }
     return advances > 0 ? advances - EH_ADVANCE : 0;
@@ -120,7 +120,7 @@ uint32_t cost_body(const struct payload *payload, const struct site *site)
 static uint32_t tail_entry(const struct facts *facts, const struct payload *payload,
                            const struct site *site)
 {
-    uint32_t entry = tail_row(facts->tail_rows, facts->row[site->insn],
+    uint32_t entry = tail_row(facts->tail_rows, facts->at[site->insn].row,
                               site_settled(facts, payload, site));
     const struct row *row = row_get(facts->program->rows, entry);
     uint32_t whole = EH_ADVANCE + EH_CFA + EH_SAVE * row->rule_count;
@@ -132,11 +132,11 @@ int64_t cost_helper(const struct facts *facts, const struct payload *payload,
 {
     int64_t cost = cost_body(payload, site);
     uint32_t end = site->insn + payload->length;
-    if (facts->row_end[site->insn] >= end && site->form != FORM_TAIL) {
+    if (facts->at[site->insn].row_end >= end && site->form != FORM_TAIL) {
         return cost;
     }
     uint32_t changes = changes_size(facts, site->insn, end);
-    if (site->form == FORM_TAIL && facts->row[site->insn] != ROW_NONE) {
+    if (site->form == FORM_TAIL && facts->at[site->insn].row != ROW_NONE) {
         cost += tail_entry(facts, payload, site) + changes;
     } else if (site_key(facts, payload, site) != 0) {
         cost += changes + EH_BACK;

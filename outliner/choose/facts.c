@@ -3,7 +3,11 @@
  * Answers prepared once, so that looking at one more occurrence of a repeat costs a few
  * loads, however long the repeat is.
  */
+#include "mo/parallel.h"
 #include "outliner/choose/choose.h"
+
+/* Instructions that make a part for a worker: about a millisecond. */
+enum { PART_INSNS = 32 * 1024 };
 
 /* The instruction cannot stand in a helper that is entered by a call (as its last one,
  * a call can: that is a thunk). What is wanted is that SP and the return address are
@@ -24,84 +28,132 @@ static bool breaks_call(const struct target *target, const struct insn *insn)
            (insn->traits & (INSN_SP_MEMORY | INSN_SP_COPY)) == 0;
 }
 
-static void fill_call_ends(const struct program *program, uint32_t *call_end)
+/* What facts_make() fills. */
+struct filler {
+    const struct program *program;
+    const struct tokens *tokens;
+    struct fact *at;
+    uint32_t *call_end, *site_end;
+    uint32_t veneer_live; /* trait that forbids every form, or 0 */
+    struct stretches stretches;
+};
+
+static void fill_call_ends(const struct filler *filler, const struct block *block)
 {
-    for (uint32_t b = 0; b < program->block_count; b++) {
-        const struct block *block = &program->blocks[b];
-        uint32_t end = block->first_insn + block->insn_count;
-        for (uint32_t i = end; i-- > block->first_insn;) {
-            if (breaks_call(program->target, &program->insns[i])) {
-                end = i;
-            }
-            call_end[i] = end;
+    const struct program *program = filler->program;
+    uint32_t end = block->first_insn + block->insn_count;
+    for (uint32_t i = end; i-- > block->first_insn;) {
+        if (breaks_call(program->target, &program->insns[i])) {
+            end = i;
         }
+        filler->call_end[i] = end;
     }
 }
 
 /* The link register has been stored in the frame earlier in the block, and its row does
  * not say so yet: compilers that describe calls only (Clang for AArch64) state a whole
  * prologue at its end. Such a row is no witness of where the return address is. */
-static void fill_link_stored(const struct program *program, const uint32_t *row,
-                             uint8_t *stored)
+static void fill_link_stored(const struct filler *filler, const struct block *block)
 {
-    const struct target *target = program->target;
+    const struct target *target = filler->program->target;
     if (target->link_register >= 64) {
         return;
     }
     uint64_t link = (uint64_t)1 << target->link_register;
-    for (uint32_t b = 0; b < program->block_count; b++) {
-        const struct block *block = &program->blocks[b];
-        bool is_stored = false;
-        for (uint32_t k = 0; k < block->insn_count; k++) {
-            uint32_t i = block->first_insn + k;
-            const struct insn *insn = &program->insns[i];
-            is_stored = is_stored && row[i] == row[i - 1];
-            if (is_stored) {
-                bit_set(stored, i);
-            }
-            bool stores = insn->flow == FLOW_NEXT && (insn->uses & link) != 0 &&
-                          (insn->traits & (INSN_SP_MEMORY | INSN_SP_ADJUST)) != 0 &&
-                          (insn->traits & INSN_SIGNS) == 0;
-            is_stored = (is_stored || stores) && (insn->defs & link) == 0;
+    bool is_stored = false;
+    for (uint32_t k = 0; k < block->insn_count; k++) {
+        uint32_t i = block->first_insn + k;
+        const struct insn *insn = &filler->program->insns[i];
+        is_stored = is_stored && filler->at[i].row == filler->at[i - 1].row;
+        if (is_stored) {
+            filler->at[i].flags |= FACT_LINK_STORED;
         }
+        bool stores = insn->flow == FLOW_NEXT && (insn->uses & link) != 0 &&
+                      (insn->traits & (INSN_SP_MEMORY | INSN_SP_ADJUST)) != 0 &&
+                      (insn->traits & INSN_SIGNS) == 0;
+        is_stored = (is_stored || stores) && (insn->defs & link) == 0;
     }
 }
 
-static void fill_rows(const struct program *program, const struct function *function,
-                      uint32_t *row)
+static const struct fde *fde_of(const struct program *program,
+                                const struct function *function)
 {
-    const struct fde *fde = NULL;
-    if (function->fde != NO_INDEX) {
-        uint32_t object = program->code[function->code].object;
-        fde = &program->frames[object].fdes[function->fde];
-    }
+    uint32_t object = program->code[function->code].object;
+    return function->fde == NO_INDEX ? NULL
+                                     : &program->frames[object].fdes[function->fde];
+}
+
+static void fill_rows(const struct filler *filler, const struct function *function)
+{
+    const struct fde *fde = fde_of(filler->program, function);
     uint32_t change = 0;
     for (uint32_t k = 0; k < function->insn_count; k++) {
         uint32_t i = function->first_insn + k;
         if (fde == NULL || fde->change_count == 0) {
-            row[i] = ROW_NONE;
+            filler->at[i].row = ROW_NONE;
             continue;
         }
         while (change + 1 < fde->change_count &&
-               fde->changes[change + 1].offset <= program->insns[i].offset) {
+               fde->changes[change + 1].offset <= filler->program->insns[i].offset) {
             change++;
         }
-        row[i] = fde->changes[change].row;
+        filler->at[i].row = fde->changes[change].row;
     }
 }
 
-static void fill_functions(const struct program *program, uint32_t *function,
-                           uint32_t *row, uint32_t *row_end)
+static uint16_t flags_of(const struct program *program, uint32_t number)
 {
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        const struct function *of = &program->functions[f];
-        uint32_t end = of->first_insn + of->insn_count;
-        fill_rows(program, of, row);
-        for (uint32_t i = end; i-- > of->first_insn;) {
-            function[i] = f;
-            bool differs = i + 1 < end && row[i + 1] != row[i];
-            row_end[i] = i + 1 == end ? end : differs ? i + 1 : row_end[i + 1];
+    const struct function *function = &program->functions[number];
+    const struct fde *fde = fde_of(program, function);
+    uint32_t object = program->code[function->code].object;
+    const struct cie *cie =
+        fde == NULL ? NULL : &program->frames[object].cies[fde->cie];
+    bool private = function_is_private(program, number);
+    uint32_t flags = private ? FACT_PRIVATE : 0;
+    flags |= function->red_zone ? FACT_RED_ZONE : 0;
+    flags |= is_kept_whole(program, function) ? FACT_KEPT_WHOLE : 0;
+    flags |= cie != NULL && cie->signal_frame ? FACT_SIGNAL_FRAME : 0;
+    flags |= cie != NULL && cie->b_key ? FACT_B_KEY : 0;
+    return (uint16_t)flags;
+}
+
+static void fill_function(const struct filler *filler, uint32_t number)
+{
+    const struct program *program = filler->program;
+    const struct function *function = &program->functions[number];
+    uint32_t end = function->first_insn + function->insn_count;
+    uint32_t row_end = end;
+    uint16_t flags = flags_of(program, number);
+    fill_rows(filler, function);
+    for (uint32_t i = end; i-- > function->first_insn;) {
+        const struct insn *insn = &program->insns[i];
+        struct fact *fact = &filler->at[i];
+        row_end = i + 1 < end && fact[1].row != fact->row ? i + 1 : row_end;
+        fact->function = number;
+        fact->function_end = end;
+        fact->row_end = row_end;
+        fact->offset = insn->offset;
+        fact->length = insn->length;
+        fact->flags = flags;
+        if ((insn->traits & filler->veneer_live) != 0) {
+            fact->flags |= FACT_VENEER_LIVE;
         }
+    }
+    throws_fill(program, function, filler->at, filler->site_end);
+    for (uint32_t b = 0; b < function->block_count; b++) {
+        const struct block *block = &program->blocks[function->first_block + b];
+        fill_call_ends(filler, block);
+        fill_link_stored(filler, block);
+    }
+}
+
+static void fill_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct filler *filler = context;
+    struct stretch stretch = filler->stretches.items[part];
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        fill_function(filler, f);
     }
 }
 
@@ -110,53 +162,41 @@ void facts_make(struct arena *arena, const struct program *program,
                 struct facts *out)
 {
     size_t count = program->insn_count;
-    uint32_t *function = arena_new_array(arena, uint32_t, count);
-    uint32_t *row = arena_new_array(arena, uint32_t, count);
-    uint32_t *row_end = arena_new_array(arena, uint32_t, count);
-    uint32_t *call_end = arena_new_array(arena, uint32_t, count);
-    uint8_t *glued = arena_alloc(arena, count / 8 + 1);
-    uint8_t *private = arena_alloc(arena, program->function_count / 8 + 1);
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        if (function_is_private(program, f)) {
-            bit_set(private, f);
-        }
-    }
-    fill_functions(program, function, row, row_end);
-    fill_call_ends(program, call_end);
-    uint8_t *link_stored = arena_alloc(arena, count / 8 + 1);
-    fill_link_stored(program, row, link_stored);
+    bool veneers = !options->no_veneers && program->target->veneer_registers != 0;
+    struct filler filler = {
+        .program = program,
+        .tokens = tokens,
+        .at = arena_new_array(arena, struct fact, count),
+        .call_end = arena_new_array(arena, uint32_t, count),
+        .site_end = arena_new_array(arena, uint32_t, count),
+        .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
+        .stretches = program_stretches(arena, program, PART_INSNS),
+    };
+    parallel_do(program->workers, filler.stretches.count, fill_part, &filler);
     for (uint32_t p = 0; p < tokens->count; p++) {
         if (tokens->insns[p] != NO_INDEX && tokens->glued[p] != 0) {
-            bit_set(glued, tokens->insns[p]);
+            filler.at[tokens->insns[p]].flags |= FACT_GLUED;
         }
     }
-    bool veneers = !options->no_veneers && program->target->veneer_registers != 0;
     *out = (struct facts){
         .program = program,
         .tokens = tokens,
         .options = options,
-        .function = function,
-        .row = row,
-        .row_end = row_end,
-        .call_end = call_end,
-        .glued = glued,
-        .private = private,
-        .link_stored = link_stored,
+        .at = filler.at,
+        .call_end = filler.call_end,
+        .site_end = filler.site_end,
         .tail_rows = tail_rows_new(arena, program),
-        .throws = throws_make(arena, program),
-        .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
     };
 }
 
 uint32_t facts_behind(const struct facts *facts, uint32_t insn, uint32_t length)
 {
-    const struct function *function = &facts->program->functions[facts->function[insn]];
     uint32_t behind = insn + length;
-    return behind < function->first_insn + function->insn_count ? behind : NO_INDEX;
+    return behind < facts->at[insn].function_end ? behind : NO_INDEX;
 }
 
 uint32_t facts_bytes(const struct facts *facts, uint32_t insn, uint32_t length)
 {
-    const struct insn *last = &facts->program->insns[insn + length - 1];
-    return last->offset + last->length - facts->program->insns[insn].offset;
+    const struct fact *last = &facts->at[insn + length - 1];
+    return last->offset + last->length - facts->at[insn].offset;
 }

@@ -91,12 +91,12 @@ bool rows_allow_call(const struct facts *facts, const struct payload *payload,
     /* The row behind a call is the next instruction's business, but it is stated at the
      * call to the helper's end: it must be the row at the call. */
     if (payload->kind == PAYLOAD_THUNK && behind != NO_INDEX &&
-        facts->row[behind] != facts->row[last]) {
+        facts->at[behind].row != facts->at[last].row) {
         return false;
     }
     uint32_t end = behind == NO_INDEX ? last : behind;
-    for (uint32_t i = facts->row_end[insn]; i <= end; i = facts->row_end[i]) {
-        if (!row_stays_true(facts, facts->row[insn], facts->row[i], payload)) {
+    for (uint32_t i = facts->at[insn].row_end; i <= end; i = facts->at[i].row_end) {
+        if (!row_stays_true(facts, facts->at[insn].row, facts->at[i].row, payload)) {
             return false;
         }
     }
@@ -110,8 +110,8 @@ static uint64_t slots_at(const struct facts *facts, uint32_t insn, uint32_t i,
 {
     const struct program *program = facts->program;
     const struct target *target = program->target;
-    const struct row *before = row_get(program->rows, facts->row[insn]);
-    const struct row *now = row_get(program->rows, facts->row[i]);
+    const struct row *before = row_get(program->rows, facts->at[insn].row);
+    const struct row *now = row_get(program->rows, facts->at[i].row);
     uint64_t key = 0;
     for (uint32_t r = 0; r < now->rule_count; r++) {
         const struct rule *rule = &now->rules[r];
@@ -131,13 +131,13 @@ static uint64_t slots_at(const struct facts *facts, uint32_t insn, uint32_t i,
 uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
 {
     uint64_t key = 0, written = 0;
-    for (uint32_t i = facts->row_end[insn]; i < insn + length; i = facts->row_end[i]) {
+    for (uint32_t i = facts->at[insn].row_end; i < insn + length; i = facts->at[i].row_end) {
         uint64_t slots = slots_at(facts, insn, i, UINT64_MAX);
         key = slots ? mix(key, slots) : key;
     }
     uint32_t behind = facts_behind(facts, insn, length);
-    if (behind == NO_INDEX || facts->row[behind] == facts->row[insn] ||
-        facts->row[behind] == ROW_NONE || facts->row[insn] == ROW_NONE) {
+    if (behind == NO_INDEX || facts->at[behind].row == facts->at[insn].row ||
+        facts->at[behind].row == ROW_NONE || facts->at[insn].row == ROW_NONE) {
         return key;
     }
     for (uint32_t i = insn; i < behind; i++) {
@@ -152,10 +152,10 @@ uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
 static bool is_told_soon(const struct facts *facts, uint32_t insn)
 {
     const struct program *program = facts->program;
-    uint32_t next = facts->row_end[insn];
-    if (!bit_get(facts->link_stored, insn) || next >= program->insn_count ||
+    uint32_t next = facts->at[insn].row_end;
+    if (!fact_is(facts, insn, FACT_LINK_STORED) || next >= program->insn_count ||
         program->insns[next].function != program->insns[insn].function ||
-        facts->row[next] == ROW_NONE) {
+        facts->at[next].row == ROW_NONE) {
         return false;
     }
     for (uint32_t i = insn + 1; i <= next; i++) {
@@ -163,7 +163,7 @@ static bool is_told_soon(const struct facts *facts, uint32_t insn)
             return false;
         }
     }
-    const struct row *row = row_get(program->rows, facts->row[next]);
+    const struct row *row = row_get(program->rows, facts->at[next].row);
     const struct rule *rule = row_rule(row, program->target->dwarf_return_column);
     return rule != NULL && rule->kind == RULE_OFFSET;
 }
@@ -179,9 +179,9 @@ bool link_is_live(const struct facts *facts, uint32_t insn)
     if ((facts->program->insns[insn].traits & INSN_LINK_LIVE) != 0) {
         return true;
     }
-    if (facts->row[insn] == ROW_NONE || is_told_soon(facts, insn)) {
+    if (facts->at[insn].row == ROW_NONE || is_told_soon(facts, insn)) {
         return false;
     }
-    const struct row *row = row_get(facts->program->rows, facts->row[insn]);
+    const struct row *row = row_get(facts->program->rows, facts->at[insn].row);
     return rule_keeps_value(row_rule(row, target->dwarf_return_column));
 }

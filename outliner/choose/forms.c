@@ -32,7 +32,7 @@ static const struct insn *insn_of(const struct facts *facts, uint32_t insn)
 
 static const struct function *function_of(const struct facts *facts, uint32_t insn)
 {
-    return &facts->program->functions[facts->function[insn]];
+    return &facts->program->functions[facts->at[insn].function];
 }
 
 /* --- payloads --- */
@@ -137,21 +137,10 @@ bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
 
 /* --- sites --- */
 
-static const struct cie *cie_of(const struct facts *facts, uint32_t insn)
-{
-    const struct function *function = function_of(facts, insn);
-    if (function->fde == NO_INDEX) {
-        return NULL;
-    }
-    const struct frames *frames =
-        &facts->program->frames[facts->program->code[function->code].object];
-    return &frames->cies[frames->fdes[function->fde].cie];
-}
-
 uint64_t site_settled(const struct facts *facts, const struct payload *payload,
                       const struct site *site)
 {
-    bool private = bit_get(facts->private, facts->function[site->insn]);
+    bool private = fact_is(facts, site->insn, FACT_PRIVATE);
     return site->form == FORM_TAIL && !private ? payload->settled : 0;
 }
 
@@ -159,11 +148,10 @@ uint64_t tail_key(const struct facts *facts, const struct payload *payload,
                   uint32_t insn, uint64_t settled)
 {
     uint32_t end = insn + payload->length;
-    const struct cie *cie = cie_of(facts, insn);
-    uint32_t row = tail_row(facts->tail_rows, facts->row[insn], settled);
-    uint64_t key = mix(mix(cie != NULL && cie->b_key, settled), row);
-    for (uint32_t i = facts->row_end[insn]; i < end; i = facts->row_end[i]) {
-        uint32_t next = tail_row(facts->tail_rows, facts->row[i], settled);
+    uint32_t row = tail_row(facts->tail_rows, facts->at[insn].row, settled);
+    uint64_t key = mix(mix(fact_is(facts, insn, FACT_B_KEY), settled), row);
+    for (uint32_t i = facts->at[insn].row_end; i < end; i = facts->at[i].row_end) {
+        uint32_t next = tail_row(facts->tail_rows, facts->at[i].row, settled);
         key = next == row ? key : mix(mix(key, i - insn), next);
         row = next;
     }
@@ -185,8 +173,7 @@ uint64_t site_key(const struct facts *facts, const struct payload *payload,
 static bool tail_site(const struct facts *facts, const struct payload *payload,
                       uint32_t insn, struct site *out)
 {
-    const struct cie *cie = cie_of(facts, insn);
-    if ((cie != NULL && cie->signal_frame) ||
+    if (fact_is(facts, insn, FACT_SIGNAL_FRAME) ||
         !throws_allow_tail(facts, insn, payload->length)) {
         return false;
     }
@@ -225,10 +212,10 @@ static bool stack_can_keep_link(const struct facts *facts, uint32_t insn)
     if (function_of(facts, insn)->signs) {
         return false;
     }
-    if (facts->row[insn] == ROW_NONE) {
+    if (facts->at[insn].row == ROW_NONE) {
         return true;
     }
-    const struct row *row = row_get(facts->program->rows, facts->row[insn]);
+    const struct row *row = row_get(facts->program->rows, facts->at[insn].row);
     return !row->cfa_is_expression && row->cfa_register == target->dwarf_stack_column;
 }
 
@@ -247,7 +234,7 @@ static bool called_site(const struct facts *facts, const struct payload *payload
 {
     const struct target *target = facts->program->target;
     *out = (struct site){.insn = insn, .form = FORM_PLAIN};
-    if (target->call_pushes != 0 && function_of(facts, insn)->red_zone) {
+    if (target->call_pushes != 0 && fact_is(facts, insn, FACT_RED_ZONE)) {
         return false;
     }
     bool live = link_is_live(facts, insn);
@@ -279,7 +266,7 @@ bool site_make(const struct facts *facts, const struct payload *payload, uint32_
                struct site *out)
 {
     /* On its way to the helper a veneer would clobber a live register. */
-    if ((insn_of(facts, insn)->traits & facts->veneer_live) != 0) {
+    if (fact_is(facts, insn, FACT_VENEER_LIVE)) {
         return false;
     }
     if (payload->kind == PAYLOAD_TAIL) {

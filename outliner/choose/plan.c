@@ -41,7 +41,7 @@ static uint64_t hash_of(struct arena *stage, const struct facts *facts,
     const struct program *program = facts->program;
     struct buffer key = buffer_new(stage);
     uint32_t first = candidate->sites[0].insn;
-    uint32_t code = program->functions[facts->function[first]].code;
+    uint32_t code = program->functions[facts->at[first].function].code;
     buffer_string(&key, program_section(program, code)->name);
     buffer_u8(&key, (uint8_t)candidate->payload.kind);
     buffer_u32(&key, helper->stack_shift);
@@ -53,8 +53,8 @@ static uint64_t hash_of(struct arena *stage, const struct facts *facts,
         enum refusal refusal =
             insn_key(program, code, first + i, KEY_STABLE, &key, &size);
         assert(refusal == REFUSAL_NONE);
-        if (helper->tail && facts->row[first + i] != ROW_NONE) {
-            put_row(&key, row_get(program->rows, facts->row[first + i]));
+        if (helper->tail && facts->at[first + i].row != ROW_NONE) {
+            put_row(&key, row_get(program->rows, facts->at[first + i].row));
         }
     }
     return hash_bytes(key.at, key.size);
@@ -66,11 +66,11 @@ static uint32_t entry_row_of(const struct facts *facts,
     const struct program *program = facts->program;
     if (candidate->payload.kind == PAYLOAD_TAIL) {
         const struct site *first = &candidate->sites[0];
-        return tail_row(facts->tail_rows, facts->row[first->insn],
+        return tail_row(facts->tail_rows, facts->at[first->insn].row,
                         site_settled(facts, &candidate->payload, first));
     }
     for (uint32_t i = 0; i < candidate->site_count; i++) {
-        if (facts->row[candidate->sites[i].insn] != ROW_NONE) {
+        if (facts->at[candidate->sites[i].insn].row != ROW_NONE) {
             return row_at_entry(program->rows, program->target->machine);
         }
     }

@@ -19,10 +19,8 @@
 
 #include <string.h>
 
-static bool is_kept_whole(const struct facts *facts, uint32_t insn)
+bool is_kept_whole(const struct program *program, const struct function *function)
 {
-    const struct program *program = facts->program;
-    const struct function *function = &program->functions[facts->function[insn]];
     const struct section *section = program_section(program, function->code);
     return section->group == NO_INDEX && (program->code[function->code].helpers ||
                                           strcmp(section->name, ".text") == 0);
@@ -32,7 +30,7 @@ enum stay site_stay(const struct facts *facts, const struct site *site)
 {
     bool wanted =
         !facts->options->apart && (facts->options->without & TECHNIQUE_STAY) == 0;
-    return wanted && is_kept_whole(facts, site->insn) ? STAY_CAN : STAY_NEVER;
+    return wanted && fact_is(facts, site->insn, FACT_KEPT_WHOLE) ? STAY_CAN : STAY_NEVER;
 }
 
 bool helper_may_stay(const struct facts *facts, const struct payload *payload,
@@ -40,11 +38,11 @@ bool helper_may_stay(const struct facts *facts, const struct payload *payload,
 {
     uint64_t settled = payload->settled;
     if (site->stay == STAY_NEVER || settled == 0 ||
-        !bit_get(facts->private, facts->function[site->insn])) {
+        !fact_is(facts, site->insn, FACT_PRIVATE)) {
         return false;
     }
     for (uint32_t i = site->insn; i < site->insn + payload->length; i++) {
-        if (tail_row(facts->tail_rows, facts->row[i], settled) != facts->row[i]) {
+        if (tail_row(facts->tail_rows, facts->at[i].row, settled) != facts->at[i].row) {
             return false;
         }
     }
@@ -58,13 +56,13 @@ int64_t stay_cost(const struct facts *facts, const struct payload *payload,
     uint64_t settled = site_settled(facts, payload, site);
     uint32_t last = site->insn + payload->length - 1;
     uint32_t behind = facts_behind(facts, site->insn, payload->length);
-    uint32_t row = facts->row[site->insn];
+    uint32_t row = facts->at[site->insn].row;
     uint32_t weak = tail_row(facts->tail_rows, row, settled);
     if (weak == row) {
         return 0;
     }
     int64_t cost = cost_change(facts, row, weak);
-    if (behind != NO_INDEX && facts->row[behind] == facts->row[last]) {
+    if (behind != NO_INDEX && facts->at[behind].row == facts->at[last].row) {
         cost += cost_change(facts, weak, row);
     }
     return cost;

@@ -35,7 +35,8 @@ static bool sets_frame(const struct program *program, const struct function *fun
 }
 
 static void fill_function(const struct program *program,
-                          const struct function *function, struct throws *throws)
+                          const struct function *function, struct fact *facts,
+                          uint32_t *ends)
 {
     const struct insn *insns = program->insns;
     /* Without a frame its register may point anywhere. */
@@ -54,49 +55,40 @@ static void fill_function(const struct program *program,
             thrower = i;
         if (guard == GUARD_PAD || (guard == GUARD_GAP && may_throw))
             tail_end = i;
-        throws->site_end[i] = site_end;
-        throws->thrower[i] = thrower;
-        throws->tail_end[i] = tail_end;
+        ends[i] = site_end;
+        facts[i].thrower = thrower;
+        facts[i].tail_end = tail_end;
         behind = site;
     }
 }
 
-struct throws throws_make(struct arena *arena, const struct program *program)
+void throws_fill(const struct program *program, const struct function *function,
+                 struct fact *facts, uint32_t *site_end)
 {
-    struct throws throws = {
-        arena_new_array(arena, uint32_t, program->insn_count),
-        arena_new_array(arena, uint32_t, program->insn_count),
-        arena_new_array(arena, uint32_t, program->insn_count),
-    };
-    for (uint32_t f = 0; f < program->function_count; f++) {
-        const struct function *function = &program->functions[f];
-        if (function->lsda != NULL) {
-            fill_function(program, function, &throws);
-            continue;
-        }
-        uint32_t end = function->first_insn + function->insn_count;
-        for (uint32_t i = function->first_insn; i < end; i++) {
-            throws.site_end[i] = throws.thrower[i] = throws.tail_end[i] = end;
-        }
+    if (function->lsda != NULL) {
+        fill_function(program, function, facts, site_end);
+        return;
     }
-    return throws;
+    uint32_t end = function->first_insn + function->insn_count;
+    for (uint32_t i = function->first_insn; i < end; i++) {
+        site_end[i] = facts[i].thrower = facts[i].tail_end = end;
+    }
 }
 
 bool throws_allow_tail(const struct facts *facts, uint32_t insn, uint32_t length)
 {
-    return facts->throws.tail_end[insn] >= insn + length;
+    return facts->at[insn].tail_end >= insn + length;
 }
 
 bool throws_allow_call(const struct facts *facts, const struct payload *payload,
                        const struct site *site)
 {
-    const struct throws *throws = &facts->throws;
     uint32_t end = site->insn + payload->length;
-    uint32_t thrower = throws->thrower[site->insn];
+    uint32_t thrower = facts->at[site->insn].thrower;
     if (thrower >= end) {
         return true;
     }
-    if (throws->site_end[thrower] < end) {
+    if (facts->site_end[thrower] < end) {
         return false;
     }
     if ((facts->program->insns[thrower].traits & INSN_LANDS) == 0) {
@@ -107,5 +99,5 @@ bool throws_allow_call(const struct facts *facts, const struct payload *payload,
      * its own, but when it is a helper of an earlier round it lands out of that. */
     bool last = payload->kind == PAYLOAD_THUNK && thrower + 1 == end;
     return (last || site->form == FORM_PLAIN || site->form == FORM_THUNK) &&
-           facts->row_end[site->insn] >= end;
+           facts->at[site->insn].row_end >= end;
 }
