@@ -18,8 +18,7 @@ static struct candidates make(struct arena *arena, const struct program *program
 {
     struct facts facts = {0};
     struct candidates candidates = {0};
-    facts_make(arena, program, tokens, choice, &facts);
-    candidates_make(arena, &facts, &candidates);
+    candidates_make(arena, program, tokens, choice, &facts, &candidates);
     return candidates;
 }
 

@@ -247,9 +247,11 @@ struct candidates {
     uint32_t count, capacity;
 };
 
-/* Everything that saves at least `options.minimum_saving` by itself. */
-void candidates_make(struct arena *arena, const struct facts *facts,
-                     struct candidates *out);
+/* Gathers the facts, and everything that saves at least `options.minimum_saving` by
+ * itself. */
+void candidates_make(struct arena *arena, const struct program *program,
+                     const struct tokens *tokens, const struct plan_options *options,
+                     struct facts *facts, struct candidates *out);
 
 /* The same for some of the repeats: whole trees, in preorder. */
 void candidates_look(struct arena *arena, const struct facts *facts,

@@ -184,8 +184,7 @@ void plan_make(struct arena *arena, const struct program *program,
     struct facts facts;
     struct candidates candidates = {0};
     uint32_t count = 0;
-    facts_make(stage, program, tokens, options, &facts);
-    candidates_make(stage, &facts, &candidates);
+    candidates_make(stage, program, tokens, options, &facts, &candidates);
     candidates = relax(stage, &facts, &candidates);
     struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
     for (uint32_t i = 0; i < candidates.count; i++) {

@@ -75,19 +75,46 @@ static void collect(struct arena *arena, const struct parts *parts,
     }
 }
 
-void candidates_make(struct arena *arena, const struct facts *facts,
-                     struct candidates *out)
+/* --- the whole --- */
+
+struct search {
+    struct arena *arena, *stage;
+    const struct program *program;
+    const struct tokens *tokens;
+    const struct plan_options *options;
+    struct facts *facts;
+    struct parts parts;
+};
+
+/* The tree needs the tokens alone, and one processor: others gather the facts. */
+static void prepare(void *context, uint32_t part, uint32_t worker)
 {
-    const struct target *target = facts->program->target;
-    struct arena *stage = arena_new();
+    struct search *search = context;
+    const struct tokens *tokens = search->tokens;
+    (void)worker;
+    if (part == 0) {
+        search->parts.repeats = suffixtree_repeats(
+            search->stage, tokens->values, tokens->count, search->parts.minimum);
+    } else {
+        facts_make(search->arena, search->program, tokens, search->options,
+                   search->facts);
+    }
+}
+
+void candidates_make(struct arena *arena, const struct program *program,
+                     const struct tokens *tokens, const struct plan_options *options,
+                     struct facts *facts, struct candidates *out)
+{
+    const struct target *target = program->target;
+    struct search search = {arena,   arena_new(), program, tokens, options, facts,
+                            {.facts = facts}};
     /* A single instruction can be longer than a call where lengths differ: on x86-64
      * that is 1 to 12 % of all that is saved. */
-    struct parts parts = {.facts = facts,
-                          .minimum = target->code_align < target->call_size ? 1 : 2};
-    parts.repeats = suffixtree_repeats(stage, facts->tokens->values,
-                                       facts->tokens->count, parts.minimum);
-    cut(stage, &parts);
-    parallel_do(facts->program->workers, parts.items.count, look_at_part, &parts);
-    collect(arena, &parts, out);
-    arena_free(stage);
+    search.parts.minimum = target->code_align < target->call_size ? 1 : 2;
+    parallel_do(program->workers, 2, prepare, &search);
+    cut(search.stage, &search.parts);
+    parallel_do(program->workers, search.parts.items.count, look_at_part,
+                &search.parts);
+    collect(arena, &search.parts, out);
+    arena_free(search.stage);
 }
