@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which of the loaded files and members we may replace: those that a word of the
- * command line names. What it found by itself
- * (through a linker script, in a plugin) stays as it is, and so does whatever is not
- * certain to be what a word means:
+ * command line names, itself or through a library that is a script (script.c). What the
+ * linker found by itself (through another script, in a plugin) stays as it is, and so
+ * does whatever is not certain to be what a word means:
  *
  * - start files hold almost no code, and linker scripts know them by name;
  * - a library word stands for the archive of that name among the loaded files, if there
@@ -110,8 +110,23 @@ static uint32_t file_number(struct choosing *choosing, const char *path)
             arena_format(choosing->session, "%s/%u/%s", choosing->scratch,
                          (unsigned)number, path_base(path));
         array_push(choosing->session, &choosing->files,
-                   ((struct chosen){path, new_path}));
+                   ((struct chosen){path, new_path, {0}}));
     }
+    return number;
+}
+
+/* A library that names others: these are chosen, and the script for their sake. */
+static uint32_t script_number(struct choosing *choosing, const struct word *word)
+{
+    struct script script;
+    if (!word->library || !script_find(choosing->session, choosing->command,
+                                       choosing->loaded, word->library, &script))
+        return NO_INDEX;
+    for (uint32_t i = 0; i < script.archives.count; i++)
+        (void)file_number(choosing, script.archives.items[i]);
+    const char *traced = library_path(choosing, word->library); /* by GNU ld */
+    uint32_t number = file_number(choosing, traced ? traced : script.path);
+    choosing->files.items[number].script = script.text;
     return number;
 }
 
@@ -125,9 +140,11 @@ struct choice choose_inputs(struct arena *session, const struct command *command
         (void)table_intern_string(choosing.loaded, trace->items[i].path);
     uint32_t *file_of = arena_new_array(session, uint32_t, command->count);
     for (uint32_t i = 0; i < command->count; i++) {
-        const char *path = loaded_path(&choosing, &command->words[i]);
-        bool use = path && !is_start_file(path);
-        file_of[i] = use ? file_number(&choosing, path) : NO_INDEX;
+        const struct word *word = &command->words[i];
+        const char *path = loaded_path(&choosing, word);
+        file_of[i] = script_number(&choosing, word);
+        if (file_of[i] == NO_INDEX && path && !is_start_file(path))
+            file_of[i] = file_number(&choosing, path);
     }
     return (struct choice){choosing.files.items, choosing.files.count, file_of};
 }

@@ -9,6 +9,7 @@
  *   trace    what it says of a link: the files and members that it loaded, the sections
  *            that it dropped
  *   choose   which of those are inputs that we may replace
+ *   script   libraries that are linker scripts, and name such inputs
  *   outline  new files for them
  *   replace  the command line with the new files in it
  *   judge    whether the new link is the same program, and smaller
@@ -18,6 +19,7 @@
 #define MO_LD_H
 
 #include "mo/inputs.h"
+#include "mo/table.h"
 
 /* --- command.c, command_options.c --- */
 
@@ -150,6 +152,7 @@ bool line_next(struct bytes *text, struct bytes *line);
 struct chosen {
     const char *path;     /* as the linker spells it */
     const char *new_path; /* in the scratch folder; nothing may come to lie there */
+    struct bytes script;  /* not empty: a library that only names others, its text */
 };
 
 struct choice {
@@ -160,6 +163,23 @@ struct choice {
 
 struct choice choose_inputs(struct arena *session, const struct command *command,
                             const struct trace *trace, const char *scratch);
+
+/* --- script.c --- */
+
+struct script {
+    const char *path;
+    struct bytes text;
+    struct text_list archives; /* that it names, as far as they were loaded */
+};
+
+/* `loaded` has the paths of the trace. False: the library is no such script. */
+bool script_find(struct arena *session, const struct command *command,
+                 const struct table *loaded, const char *library, struct script *out);
+
+/* The script with new files for those that are written (by index in choice.files).
+ * False: it names none of them. */
+bool script_rewrite(struct arena *session, const struct choice *choice,
+                    const bool *written, struct bytes text, struct bytes *out);
 
 /* --- outline.c, outline_read.c, outline_write.c --- */
 

@@ -141,6 +141,8 @@ static bool add_file(struct reading *reading, uint32_t file, struct error *err)
 {
     const char *path = reading->job->choice->files[file].path;
     struct bytes image = {0};
+    if (reading->job->choice->files[file].script.size > 0)
+        return true;
     if (!file_read(reading->session, path, &image, err))
         return false;
     if (archive_recognise(image))

@@ -51,6 +51,21 @@ static bool write_archive(struct arena *session, const struct outline_job *job,
            write_new(session, job->choice->files[file].new_path, bytes, err);
 }
 
+/* Libraries that name what now lies elsewhere. */
+static bool write_scripts(struct arena *session, const struct outline_job *job,
+                          const bool *written, struct error *err)
+{
+    for (uint32_t i = 0; i < job->choice->file_count; i++) {
+        const struct chosen *file = &job->choice->files[i];
+        struct bytes text = {0};
+        if (file->script.size > 0 &&
+            script_rewrite(session, job->choice, written, file->script, &text) &&
+            !write_new(session, file->new_path, text, err))
+            return false;
+    }
+    return true;
+}
+
 bool outline_write(struct arena *session, const struct outline_job *job,
                    const struct unit_list *units, const struct objects *objects,
                    struct error *err)
@@ -70,6 +85,8 @@ bool outline_write(struct arena *session, const struct outline_job *job,
         if (!ok)
             return false;
     }
+    if (!write_scripts(session, job, done, err))
+        return false;
     if (objects->count == units->count)
         return true;
     struct bytes bytes = {0};

@@ -81,6 +81,8 @@ static struct loaded *entry_of(struct tracing *tracing, const char *name)
 {
     struct loaded entry;
     split_name(tracing->session, name, &entry);
+    while (strncmp(entry.path, "//", 2) == 0)
+        entry.path++; /* --sysroot=/ in front of what a script names */
     const char *key = arena_format(tracing->session, "%s\n%s", entry.path,
                                    entry.member ? entry.member : "");
     uint32_t number = table_intern_string(tracing->names, key);

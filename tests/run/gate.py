@@ -5,7 +5,7 @@
 usage: gate.py --mo-link PATH --work FOLDER
 
 Also: what the report says of functions adds up, and a report of another folder, with its
-objects in another place, serves as well.
+objects in another place, serves as well; and the examples of docs/ci.md do what they say.
 """
 import argparse
 import json
@@ -22,11 +22,13 @@ FUNCTION = """int f{unit}_{i}(int *p, int x) {{
     int a = g(x, {i}), b = h(a + {i} * 7);
     p[0] = a * 3 + b; p[1] = b + 7; p[2] = a ^ b; p[3] = a - b;{more}
     return h(p[0]) + g(a, b); }}"""
+DOCS = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
+                                     "docs"))
 PLANTED = "".join(f" p[{i}] = g(p[{i}], {i * i * 37}) * {i + 3};" for i in range(4, 14))
 
 
-def run(command, folder, status=0):
-    result = subprocess.run(command, cwd=folder, text=True, capture_output=True)
+def run(command, folder, status=0, **more):
+    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, **more)
     assert result.returncode == status, (command, result.returncode, result.stdout,
                                          result.stderr)
     return result
@@ -135,6 +137,109 @@ def check(mo_link, work):
         assert words in result.stderr, result
 
 
+# --- the examples of docs/ci.md, as they stand there ---
+
+MAIN = "int main(void) { return 0; }\nint g(int a, int b) { return a * b; }\n" \
+       "int h(int a) { return a + 1; }\n"
+MAKEFILE = "OBJECTS = a.o b.o c.o\nCFLAGS = -O1\n"
+PROJECT = """cmake_minimum_required(VERSION 3.18)
+project(example C)
+set(CMAKE_C_FLAGS "-O1")
+enable_testing()
+add_executable(prog main.c a.c b.c c.c)
+"""
+
+
+def example(name):
+    """The indented text below a heading."""
+    with open(os.path.join(DOCS, "ci.md")) as file:
+        part = file.read().split(f"## {name}\n")[1].split("\n## ")[0]
+    return "\n".join(line[4:] for line in part.splitlines() if line.startswith("    ")
+                     or not line) + "\n"
+
+
+def write(folder, name, text):
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(text)
+
+
+def plant(folder):
+    """Another compilation, with the regression in it."""
+    shutil.rmtree(os.path.join(folder, "planted"), ignore_errors=True)
+    compile_units(os.path.join(folder, "planted"), "b7")
+    shutil.move(os.path.join(folder, "planted", "b.c"), os.path.join(folder, "b.c"))
+
+
+def prepare_example(work, name):
+    folder = os.path.join(work, name)
+    compile_units(folder, None)
+    write(folder, "main.c", MAIN)
+    return folder
+
+
+def check_make(mo_link, work):
+    folder = prepare_example(work, "make")
+    write(folder, "Makefile", MAKEFILE + example("Make"))
+    write(folder, "size.json", "{}")
+    ours = dict(os.environ, PATH=os.path.dirname(mo_link) + ":" + os.environ["PATH"])
+    make = ["make", "LDFLAGS=-no-pie", "LDLIBS=main.c"]
+    # The first size has nothing to be compared with: it is accepted as it is.
+    run([mo_link, "--outline", "--reruns=2", "--dry-run", "-R=json:size.new.json", "a.o", "b.o",
+         "c.o"], folder)
+    run(["make", "accept-size"], folder, env=ours)
+    run(make + ["prog"], folder, env=ours)
+    plant(folder)
+    red = run(make + ["prog"], folder, 2, env=ours)
+    assert "function b.o:fb_7 grew" in red.stderr, red
+    run(["make", "accept-size"], folder, env=ours)
+    run(make + ["prog"], folder, env=ours)
+
+
+def check_ctest(mo_link, work):
+    folder = prepare_example(work, "ctest")
+    write(folder, "CMakeLists.txt", PROJECT + example("CTest").replace(
+        "COMMAND mo-link", "COMMAND " + mo_link))
+    build = ["cmake", "--build", "build"]
+    run(["cmake", "-S", ".", "-B", "build"], folder)
+    run(build, folder)
+    objects = sorted(os.path.join(path, name) for path, _, names in os.walk(
+        os.path.join(folder, "build", "CMakeFiles", "prog.dir")) for name in names
+        if name.endswith(".o"))
+    run([mo_link, "--outline", "--reruns=2", "--dry-run", "-R=json:size.json", *objects], folder)
+    ctest = ["ctest", "--test-dir", "build", "-L", "size", "--output-on-failure"]
+    run(ctest, folder)
+    plant(folder)
+    run(build, folder)
+    red = run(ctest, folder, 8)
+    assert "b.c.o:fb_7 grew" in red.stdout, red
+
+
+def check_github(mo_link, work):
+    folder = prepare_example(work, "github")
+    text = example("GitHub")
+    step = text[text.index("mo-link --outline"):text.index("shell: bash")]
+    script = step.rsplit("\n", 1)[0]
+    os.makedirs(os.path.join(folder, "build"))
+    ours = dict(os.environ, PATH=os.path.dirname(mo_link) + ":" + os.environ["PATH"],
+                GITHUB_STEP_SUMMARY=os.path.join(folder, "summary.md"))
+
+    def workflow(status):
+        for unit in "abc":
+            run(["gcc", "-O1", "-c", unit + ".c", "-o", f"build/{unit}.o"], folder)
+        # As GitHub calls it for `shell: bash`.
+        return run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], folder,
+                   status, env=ours)
+    for unit in "abc":
+        run(["gcc", "-O1", "-c", unit + ".c", "-o", f"build/{unit}.o"], folder)
+    run([mo_link, "--outline", "--reruns=2", "--dry-run", "-R=json:size.json",
+         *(f"build/{unit}.o" for unit in "abc")], folder)
+    workflow(0)
+    plant(folder)
+    assert "function b.o:fb_7 grew" in workflow(3).stderr
+    with open(ours["GITHUB_STEP_SUMMARY"]) as file:
+        assert "b.o:fb_7" in file.read()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mo-link", required=True)
@@ -142,7 +247,10 @@ def main():
     arguments = parser.parse_args()
     work = os.path.abspath(arguments.work)
     shutil.rmtree(work, ignore_errors=True)
-    check(os.path.abspath(arguments.mo_link), work)
+    mo_link = os.path.abspath(arguments.mo_link)
+    check(mo_link, work)
+    for name in check_make, check_ctest, check_github:
+        name(mo_link, work)
 
 
 if __name__ == "__main__":

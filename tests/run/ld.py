@@ -250,6 +250,20 @@ def case_whole_archive(place):
         raise Failed("--whole-archive has lost its meaning")
 
 
+def case_library_that_is_a_script(place):
+    """As Debian's libm.a."""
+    place.compile("main.c", "one.c", "two.c")
+    place.must(["ar", "rcs", "other/libreal.a", "one.o", "two.o"])
+    with open(os.path.join(place.folder, "libnamed.a"), "w") as file:
+        file.write("/* GNU ld script */\nGROUP ( " +
+                   os.path.join(place.folder, "other", "libreal.a") + " )\n")
+    for words in ["-L.", "-lnamed"], ["-L", "other", "-L", place.folder, "-l", "named"]:
+        place.both(["main.o", *words])
+        report = place.link(["main.o", *words, "-o", "prog"], ours=True, flags="-R").stdout
+        if "libreal.a(two.o)" not in report:
+            raise Failed("what the script names is not outlined:\n" + report)
+
+
 def case_members_of_one_name(place):
     place.compile("main.c", "one.c", "two.c")
     os.rename(os.path.join(place.folder, "two.o"),
