@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Debian packages, those only that are missing. Usage: install.sh build|test
+# Installs Debian packages, those only that are missing. Usage: install.sh build|test|projects
 set -eu
 build="gcc cmake make pkg-config libelf-dev libdwarf-dev libzydis-dev libxxhash-dev
        zlib1g-dev libjansson-dev libsqlite3-dev"
@@ -7,10 +7,16 @@ test="$build check g++ clang-19 lld-19 llvm-19 libclang-rt-19-dev mold python3 e
       gdb-multiarch gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user csmith libcsmith-dev
       tcl libunicorn-dev valgrind dpkg-dev liblua5.4-dev libstdc++-12-dev
       libc6-dev libssl-dev libgmp-dev rustc"
+# What other people's programs want beyond that (tests/run/projects.py).
+projects="$test unicode-data cargo librust-bstr+default-dev librust-clap-2-dev librust-grep-dev
+      librust-grep-searcher+default-dev librust-ignore-dev librust-lazy-static-dev
+      librust-log-dev librust-num-cpus-dev librust-regex-dev librust-serde-json-dev
+      librust-serde-derive-dev librust-termcolor-dev librust-walkdir-dev"
 case "${1:-build}" in
 build) wanted=$build ;;
 test) wanted=$test ;;
-*) echo "usage: install.sh build|test" >&2; exit 2 ;;
+projects) wanted=$projects ;;
+*) echo "usage: install.sh build|test|projects" >&2; exit 2 ;;
 esac
 
 missing=""

@@ -98,6 +98,33 @@ PROJECTS = {
         "tests": 'cd b && ./bin/jsoncpp_test && '
                  'python3 ../test/runjsontests.py bin/jsontestrunner_exe ../test/data',
     },
+    "re2": {
+        # (Debian's source is without the tables that its package unicode-data makes.)
+        "build": 'make REBUILD_TABLES=1 re2/perl_groups.cc re2/unicode_casefold.cc '
+                 're2/unicode_groups.cc && '
+                 'mkdir -p b && cd b && cmake .. -DCMAKE_CXX_COMPILER="$CXX" '
+                 '-DCMAKE_EXE_LINKER_FLAGS="$FLAG" -DCMAKE_SHARED_LINKER_FLAGS="$FLAG" '
+                 '-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON && '
+                 'make re2 $SUITES',
+        "tests": 'cd b && for suite in $SUITES; do ./$suite | tail -1 | grep PASSED || '
+                 'exit 1; done',
+        "environment": {"SUITES": "parse_test re2_test search_test set_test simplify_test"},
+        "shows": "libre2",
+        "needs": ["/usr/share/unicode/UnicodeData.txt"],
+    },
+    # Rust, with its crates from Debian packages; -g is on, and stays on.
+    "rust-ripgrep": {
+        # What a linker says that succeeds, cargo keeps to itself: hence the script.
+        "build": 'printf "#!/bin/sh\\nexec $CC \\"\\$@\\" 2>>$LOG\\n" > cc && chmod +x cc && '
+                 'mkdir -p .cargo && printf \'[source.crates-io]\\nreplace-with = "debian"\\n'
+                 '[source.debian]\\ndirectory = "/usr/share/cargo/registry"\\n\' '
+                 '> .cargo/config.toml && rm -f Cargo.lock && '
+                 'sed -i /simd-accel/d Cargo.toml && $CARGO build --release',
+        "tests": '$CARGO test --release --test integration',
+        "environment": {"CARGO": "/usr/bin/cargo", "RUSTC": "/usr/bin/rustc"},
+        "shows": "rg-",
+        "needs": ["/usr/bin/cargo", "/usr/share/cargo/registry/grep-0.2.10"],
+    },
 }
 
 SKIPPED = ["skipped"]
@@ -120,6 +147,10 @@ def build(arguments, name, tools):
         print(f"SKIPPED {name}: not there (tests/corpora.sh {arguments.corpora} projects)")
         return SKIPPED
     project = PROJECTS[name]
+    missing = [path for path in project.get("needs", []) if not os.path.exists(path)]
+    if missing:
+        print(f"SKIPPED {name}: {missing[0]} is missing (tests/install.sh projects)")
+        return SKIPPED
     folder = os.path.join(arguments.work, f"{name}-{tools}")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(found[0], folder, symlinks=True)
@@ -130,6 +161,10 @@ def build(arguments, name, tools):
                        **project.get("environment", {}))
     environment["FLAG"] = (f"-B{os.path.dirname(arguments.ld)} -B{LLD_FOLDER} "
                            f"{TOOLS[tools]['LINKER']}").strip()
+    environment["LOG"] = log
+    environment["RUSTFLAGS"] = " ".join(
+        [f"-Clinker={folder}/cc"] +
+        [f"-Clink-arg={word}" for word in environment["FLAG"].split()])
     for step in "build", "tests":
         if run(project[step], folder, environment, log) != 0:
             print(f"FAILED {name} {tools}: {step}, see {log}")
@@ -174,7 +209,9 @@ def main():
                 failures += 1
                 print(f"FAILED {name} {tools}: nothing was outlined")
             else:
-                show(name, tools, links)
+                show(name, tools, [link for link in links if
+                                   os.path.basename(link[0]).startswith(
+                                       project.get("shows", ""))])
     return 1 if failures else 0 if count else 77
 
 
