@@ -28,6 +28,14 @@ CODE = {
             int a = g(x, {i}), b = h(a + {i * 7});
             p[0] = a * 3 + b; p[1] = b + 7; p[2] = a ^ b; p[3] = a - b;
             return h(p[0]) + g(a, b); }}""" for i in range(20)),
+    # The same twice, but for the section that keeps one of them.
+    "kept.c": "".join(
+        f"""int g(int, int);
+        {where} int kept{i}(int *p, int x) {{
+            int a = g(x, 3), b = g(a, 7); p[0] = a * 3 + b; p[1] = b + 7; p[2] = a ^ b;
+            p[3] = a - b; return g(p[0], a) + g(a, b); }}
+        """ for i, where in enumerate(["", "", "", "__attribute__((section(\".text.mo_keep\")))",
+                                       "__attribute__((section(\".text.mo_keep.b\")))"])),
     "b.c": "int b(int x) { return x * 5; }",
     "into.c": "int many3(int *, int); char *into = (char *)many3 + 40;",
     "dir/a.c": "int other;",
@@ -228,6 +236,13 @@ def check_good(mo_link, folder):
     same(*sorted(objects))
     members = run(["ar", "t", "out/b.a"], folder).stdout.split()
     assert members[:2] == ["b.o", "text.o"], members
+    # What the source says: .text.mo_keep.
+    mo("--outline kept.o -o small/")
+    for name, changed in ("kept0", True), ("kept3", False), ("kept4", False):
+        old, new = (run(["objdump", "-d", "--no-addresses", f"--disassemble={name}", file],
+                        folder).stdout.splitlines()[4:] for file in
+                    ("kept.o", "small/kept.o"))
+        assert (old != new) == changed, name
     # A reference from another object to the middle of a function: that keeps its bytes.
     mo("--outline many.o into.o -o inner/")
     for name, changed in ("many3", False), ("many4", True):
