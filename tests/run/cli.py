@@ -130,7 +130,7 @@ def prepare(folder):
     for name, text in CODE.items():
         with open(os.path.join(folder, name), "w") as file:
             file.write(text)
-    for name in "a", "b", "dir/a", "many", "into":
+    for name in "a", "b", "dir/a", "many", "into", "kept":
         run(["gcc", "-O1", "-c", name + ".c", "-o", name + ".o"], folder, check=True)
     run(["gcc", "-O1", "-c", "-flto", "b.c", "-o", "slim.o"], folder, check=True)
     run(["gcc", "-shared", "-fPIC", "b.c", "-o", "lib.so"], folder, check=True)
@@ -237,11 +237,11 @@ def check_good(mo_link, folder):
     members = run(["ar", "t", "out/b.a"], folder).stdout.split()
     assert members[:2] == ["b.o", "text.o"], members
     # What the source says: .text.mo_keep.
-    mo("--outline kept.o -o small/")
+    mo("--outline kept.o -o keeping/")
     for name, changed in ("kept0", True), ("kept3", False), ("kept4", False):
         old, new = (run(["objdump", "-d", "--no-addresses", f"--disassemble={name}", file],
                         folder).stdout.splitlines()[4:] for file in
-                    ("kept.o", "small/kept.o"))
+                    ("kept.o", "keeping/kept.o"))
         assert (old != new) == changed, name
     # A reference from another object to the middle of a function: that keeps its bytes.
     mo("--outline many.o into.o -o inner/")
