@@ -269,6 +269,31 @@ static bool check_savings(const struct set *set, const struct objects *after,
                 sum->code, sum->eh_frame, sum->eh_frame_hdr, code, eh_frame, hdr);
 }
 
+/* --drop-alignment: inside of functions, too. The result with the no-ops put back would
+ * be what it was, so that is what is verified. */
+static bool unpad_set(struct link *link, struct set *set, struct error *err)
+{
+    struct arena *stage = arena_new();
+    struct program *program = NULL;
+    const struct objects padded = set->objects;
+    struct lift_options lift = lift_options_of(link->options);
+    lift.decoder = link->decoder;
+    lift.workers = link->workers;
+    lift.loose = set->archive != NO_INDEX;
+    lift.unused = set->unused;
+    lift.unused_count = set->unused ? set->objects.count : 0;
+    bool more = false;
+    bool ok = program_lift(stage, &padded, link->rows, &lift, &program, err) &&
+              program_unpad(link->session, program, &set->objects, &more, err) &&
+              (!more || link->options->no_verify ||
+               unpad_verify(&padded, &set->objects, link->workers, err));
+    if (ok && link->options->verbose)
+        fprintf(stderr, "mo-link: dropped %" PRId64 " bytes of alignment\n",
+                (int64_t)(sizes_of(&padded).text - sizes_of(&set->objects).text));
+    arena_free(stage);
+    return ok;
+}
+
 static bool outline_set(struct link *link, const struct set *given,
                         struct objects *after, struct error *err)
 {
@@ -278,6 +303,9 @@ static bool outline_set(struct link *link, const struct set *given,
                            link->decoder, link->workers, &link->report};
     if (link->options->fold && given->objects.count > 0 &&
         !fold_set(&job, given, &folded, err))
+        return false;
+    if (link->options->drop_alignment && given->objects.count > 0 &&
+        !unpad_set(link, &folded, err))
         return false;
     const struct set *set = &folded;
     bool more = set->objects.count > 0;

@@ -97,7 +97,7 @@ const struct option options_table[] = {
      "an experiment: do without stay-in-place, joins or short-branches; may be repeated"                                                 },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
-     "some asked for more"                                                                                      },
+     "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },
     {"--no-verify",      NULL, KIND_FLAG,   NULL,        FIELD(no_verify),      GROUP_CHOICE,
      "do not expand the result and compare it with the input; faster, and nobody "
      "checks"                                                                                                   },

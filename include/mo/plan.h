@@ -149,6 +149,12 @@ MO_MUST_CHECK bool program_rewrite(struct arena *arena, const struct program *pr
 MO_MUST_CHECK bool program_shake(struct arena *arena, const struct program *program,
                                  uint32_t seed, struct objects *out, struct error *err);
 
+/* --- unpad.c ---
+ * The same objects without no-ops that only align labels inside of functions. `more`:
+ * there were some; else `out` keeps what it was. */
+MO_MUST_CHECK bool program_unpad(struct arena *arena, const struct program *program,
+                                 struct objects *out, bool *more, struct error *err);
+
 /* --- verify.c ---
  * Expands every helper of `after` back and compares with `before`, instruction by
  * instruction, reference by reference, row by row. Shares nothing with the rewriter but
@@ -160,6 +166,10 @@ MO_MUST_CHECK bool outline_verify(const struct objects *before, const struct obj
 /* The same of objects that have been shaken: `after` may have no-ops that `before` has
  * not. */
 MO_MUST_CHECK bool shake_verify(const struct objects *before, const struct objects *after,
+                                struct error *err);
+/* The same of objects that program_unpad() has made `after` of. */
+MO_MUST_CHECK bool unpad_verify(const struct objects *before,
+                                const struct objects *after, uint32_t workers,
                                 struct error *err);
 
 #endif

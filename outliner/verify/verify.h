@@ -106,7 +106,8 @@ struct verify {
     /* `before` as the lifter sees it, as far as its jump tables: read only. */
     struct program *tables;
     struct arena *tables_arena;
-    bool padded; /* `after` may have no-ops that `before` has not */
+    bool padded; /* `after` may have no-ops that `before` has not … */
+    bool any_row; /* … whatever their rows say */
     array_of(struct pending) pending;
     array_of(struct suspect) suspects;
     struct table *claimed;   /* what helpers' rows say of saved registers … */
