@@ -144,12 +144,16 @@ static void read_section(struct reader *reader, uint32_t section)
         aranges_read(reader, section);
 }
 
+static bool is_compressed(const struct section *section)
+{
+    return (section->flags & SHF_COMPRESSED) || has_prefix(section->name, ".zdebug_");
+}
+
 /* Compressed contents are not looked at, so nothing of the unit is. */
 static bool is_readable(struct reader *reader, uint32_t section)
 {
     const struct section *of = &reader->object->sections[section];
-    bool compressed =
-        (of->flags & SHF_COMPRESSED) || has_prefix(of->name, ".zdebug_");
+    bool compressed = is_compressed(of);
     if (compressed)
         refuse_unit(reader, of->unit, REFUSAL_DEBUG_COMPRESSED,
                     "compressed debug sections");
@@ -265,8 +269,11 @@ static void read_all(struct reader *reader)
     for (uint32_t s = 1; s < object->section_count; s++)
         if (section_is_debug(&object->sections[s]) && is_readable(reader, s))
             read_section(reader, s);
+    /* Offsets of relocations count in contents that are not compressed: where these are,
+     * no field of ours lies. */
     for (uint32_t s = 1; s < object->section_count; s++) {
-        if (!section_is_debug(&object->sections[s]))
+        const struct section *section = &object->sections[s];
+        if (!section_is_debug(section) || is_compressed(section))
             continue;
         if (section_named(reader, s, ".debug_addr"))
             read_pool(reader, s);

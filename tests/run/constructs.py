@@ -109,6 +109,13 @@ PROFILING = [
     Row("sframe", ["-Wa,--gsframe"], r"\.sframe", kinds=GCC, helpers=False),
     Row("profile-instr", ["-fprofile-instr-generate"], r"__llvm_prf", kinds=CLANG, targets=X86,
         link=["-fprofile-instr-generate"], own_driver=True),
+    Row("debug-frame", ["-g", "-fno-asynchronous-unwind-tables"], r"\.debug_frame",
+        targets=X86, helpers=False, refused="debug information"),
+    Row("split-dwarf", ["-g", "-gsplit-dwarf"], r"\.debug_addr", helpers=False,
+        refused="split debug information"),
+    Row("debug-zstd", ["-g", "-gz=zstd"], r"\.debug_info\s.*C", kinds=CLANG, helpers=False,
+        refused="compressed debug information"),
+    Row("debug-zlib", ["-g", "-gz"], r"\.debug_info\s.*C"),
     Row("stapsdt", [], r"\.note\.stapsdt", source="probes.c", helpers=False,
         refused="address of an inner label"),
 ]

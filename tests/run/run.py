@@ -12,7 +12,7 @@ Suites: fixtures (every program of fixtures/programs, by compilers, levels and f
         them; wants --corpora),
         libc (programs that use much of the C and C++ libraries, all of which is outlined:
         fixtures/programs-libc, and programs-cxx again; wants --corpora),
-        archives (sqlite, lua, zlib and libcrypto from Debian's static archives; wants --corpora),
+        archives (sqlite, lua, zlib, libcrypto and libgmp from Debian's static archives; wants --corpora),
         fold (whole functions that are the same code: fixtures/programs-fold; some of the
         program's objects are folded, the others are linked with it as they were),
         random (programs of generate.py, with what csmith leaves out; --count of them),
@@ -438,7 +438,8 @@ def archive_cases(args):
               ("lua", "luademo.c", "liblua5.4.a",
                [os.path.join(FIXTURES, "demo", "suite.lua")], ["lua5.4"]),
               ("zlib", "zdemo.c", "libz.a", ["200"], []),
-              ("crypto", "cryptodemo.c", "libcrypto.a", [], [])]
+              ("crypto", "cryptodemo.c", "libcrypto.a", [], []),
+              ("gmp", "gmpdemo.c", "libgmp.a", [], [])]
     for target in ("x86_64", "aarch64"):
         for name, source, library, arguments, include in wanted:
             def case(folder, target=target, name=name, source=source, library=library,
