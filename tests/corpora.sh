@@ -13,8 +13,8 @@ root=$(cd "$root" && pwd)
 
 archives="libc6-dev libstdc++-12-dev libgcc-12-dev libsqlite3-dev liblua5.4-dev zlib1g-dev
           libssl-dev libgmp-dev"
-sources="lua5.4 zlib mbedtls sqlite3"
-projects="$sources bzip2 libpng1.6 libjsoncpp re2 rust-ripgrep" # built by their own build systems
+sources="lua5.4 zlib mbedtls sqlite3 bzip2 cjson libpng1.6 tinyxml2 fmtlib"
+projects="$sources libjsoncpp re2 rust-ripgrep" # built by their own build systems
 
 # An apt of our own for one architecture: the system's sources, with deb-src.
 apt() {

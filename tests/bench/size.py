@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
 """Bytes saved by mo-link and by clang's own machine outliner, side by side in one run.
 
-usage: size.py --mo-link PATH --corpora DIR [--work DIR] [--target NAME]... [PROGRAM]...
+usage: size.py --mo-link PATH --corpora DIR [--work DIR] [--table NAME]... [--target NAME]...
+               [PROGRAM]...
 
-DIR is what `tests/corpora.sh DIR sources` leaves. Each program is compiled by clang-19
--Oz twice: without an outliner (A), and with clang's, two re-runs (B). All objects of A
-together go through `mo-link --outline --reruns=2`. The table says what B and mo-link save
-of A: code bytes, and loaded bytes (code, .eh_frame, .eh_frame_hdr, .gcc_except_table).
+DIR is what `tests/corpora.sh DIR sources` leaves. In every table the objects A of a
+program are made without an outliner, and all of them together go through `mo-link
+--outline --reruns=2`. B is what the other outliner makes of the same sources. The table
+says what B and mo-link save of A: code bytes, and loaded bytes (code, .eh_frame,
+.eh_frame_hdr, .gcc_except_table).
+
+  oz           clang -Oz; B: its outliner, two re-runs, one unit at a time
+  pac          the same with -mbranch-protection=standard (AArch64)
+  lto          the object that a clang -Oz -flto link makes; B: with its outliner
+  on-top       A: what clang's outliner left over
+  homogeneous  clang -Oz with homogeneous prologues (AArch64)
+  gcc-os, gcc-o2   what GCC makes
 """
 import argparse
-import glob
 import math
 import os
 import shutil
@@ -18,64 +26,77 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import corpus  # noqa: E402
 import elfsize  # noqa: E402
 
-OUTLINER = ["-mllvm", "-enable-machine-outliner=always", "-mllvm",
-            "-machine-outliner-reruns=2"]
-NO_OUTLINER = ["-mllvm", "-enable-machine-outliner=never"]
+OUTLINER = ["-enable-machine-outliner=always", "-machine-outliner-reruns=2"]
+NO_OUTLINER = ["-enable-machine-outliner=never"]
 
 
-def one(pattern):
-    found = sorted(glob.glob(pattern))
-    if not found:
-        sys.exit("size.py: nothing matches %s (tests/corpora.sh DIR sources)" % pattern)
-    return found[-1]
+def llvm(options):
+    return [word for option in options for word in ("-mllvm", option)]
 
 
-def lua(corpora, work):
-    top = one(corpora + "/src/lua5.4-*/") + "src/"
-    # Debian's build makes this header; it holds one macro.
-    with open(os.path.join(work, "lua5.4-deb-multiarch.h"), "w") as header:
-        header.write('#define DEB_HOST_MULTIARCH "any"\n')
-    return [f for f in sorted(glob.glob(top + "*.c")) if not f.endswith("/luac.c")], \
-        ["-I" + top, "-I" + work, "-DLUA_USE_LINUX", "-DLUA_COMPAT_5_3"]
+class Clang:
+    def __init__(self, plain, rival=None, flags=(), targets=("aarch64", "x86_64")):
+        self.plain, self.rival, self.flags, self.targets = plain, rival, list(flags), targets
+
+    def build(self, target, program, sources, flags, folder):
+        flags = flags + self.flags + ["--target=%s-linux-gnu" % target]
+        return [compile_all(["clang-19", "-Oz"], sources, flags + llvm(options),
+                            os.path.join(folder, name))
+                for name, options in (("plain", self.plain), ("rival", self.rival))
+                if options is not None]
 
 
-def zlib(corpora, _work):
-    top = one(corpora + "/src/zlib-*/")
-    return sorted(glob.glob(top + "*.c")), ["-I" + top, "-DHAVE_UNISTD_H"]
+class Lto(Clang):
+    def build(self, target, program, sources, flags, folder):
+        flags = flags + ["-flto", "--target=%s-linux-gnu" % target]
+        parts = compile_all(["clang-19", "-Oz"], sources, flags, folder + "/parts")
+        # What a program does not show is internal; what it needs of others does not matter.
+        shown = ["-e", "main"] if program in corpus.WITH_MAIN else ["-shared"]
+        made = []
+        for name, options in (("plain", self.plain), ("rival", self.rival)):
+            out = "%s/%s.o" % (folder, name)
+            subprocess.run(["/usr/lib/llvm-19/bin/ld.lld", "--lto-obj-path=" + out,
+                            "--unresolved-symbols=ignore-all", "-o", out + "ut"] + shown +
+                           llvm(options) + parts, check=True)
+            made.append([out])
+        return made
 
 
-def mbedtls(corpora, _work):
-    top = one(corpora + "/src/mbedtls-*/")
-    return sorted(glob.glob(top + "library/*.c")), \
-        ["-I" + top + "include", "-I" + top + "library"]
+class Gcc:
+    targets = ("aarch64", "x86_64")
+
+    def __init__(self, level):
+        self.level = level
+
+    def build(self, target, program, sources, flags, folder):
+        command = "%s-linux-gnu-g++" if program in ("tinyxml2", "fmt") else \
+            "%s-linux-gnu-gcc"
+        return [compile_all([command % target, self.level], sources, flags,
+                            folder + "/plain")]
 
 
-def sqlite3(corpora, work):
-    top = os.path.abspath(one(corpora + "/src/sqlite3-*/"))
-    made = os.path.join(work, "sqlite-amalgamation")
-    if not os.path.exists(os.path.join(made, "shell.c")):
-        os.makedirs(made, exist_ok=True)
-        quiet = dict(cwd=made, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        subprocess.run([top + "/configure", "--disable-tcl", "--disable-readline"],
-                       check=True, **quiet)
-        subprocess.run(["make", "sqlite3.c", "shell.c"], check=True, **quiet)
-    return [made + "/sqlite3.c", made + "/shell.c"], \
-        ["-I" + made, "-DSQLITE_THREADSAFE=1", "-DSQLITE_ENABLE_FTS5",
-         "-DSQLITE_ENABLE_RTREE", "-DSQLITE_ENABLE_COLUMN_METADATA"]
+TABLES = {
+    "oz": Clang(NO_OUTLINER, OUTLINER),
+    "pac": Clang(NO_OUTLINER, OUTLINER, ["-mbranch-protection=standard"], ["aarch64"]),
+    "lto": Lto(NO_OUTLINER, OUTLINER),
+    "on-top": Clang(OUTLINER),
+    "homogeneous": Clang(NO_OUTLINER + ["-homogeneous-prolog-epilog"], targets=["aarch64"]),
+    "gcc-os": Gcc("-Os"),
+    "gcc-o2": Gcc("-O2"),
+}
 
 
-PROGRAMS = {"lua": lua, "zlib": zlib, "mbedtls": mbedtls, "sqlite3": sqlite3}
-
-
-def compile_all(sources, flags, folder):
+def compile_all(command, sources, flags, folder):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
 
     def compile_one(source):
-        out = os.path.join(folder, os.path.basename(source)[:-2] + ".o")
-        subprocess.run(["clang-19", "-Oz", "-w", "-c", source, "-o", out] + flags, check=True)
+        stem = os.path.splitext(os.path.basename(source))[0]
+        out = os.path.join(folder, stem + ".o")
+        subprocess.run(command + ["-w", "-c", source, "-o", out] + flags, check=True)
         return out
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -90,24 +111,30 @@ def percent(part, whole):
     return "%7d %5.2f %%" % (part, 100.0 * part / whole)
 
 
-def measure(args, target, program):
-    sources, flags = PROGRAMS[program](args.corpora, args.work)
-    flags = flags + ["--target=%s-linux-gnu" % target]
-    folder = os.path.join(args.work, target, program)
-    plain = compile_all(sources, flags + NO_OUTLINER, folder + "/plain")
-    clang = compile_all(sources, flags + OUTLINER, folder + "/clang")
+def saving(before, after):
+    return "%s %s" % (percent(before["code"] - after["code"], before["code"]),
+                      percent(loaded(before) - loaded(after), loaded(before)))
+
+
+def measure(args, table, target, program):
+    sources, flags = corpus.PROGRAMS[program](args.corpora, args.work)
+    folder = os.path.join(args.work, table, target, program)
+    os.makedirs(folder, exist_ok=True)
+    plain, *rival = TABLES[table].build(target, program, sources, flags, folder)
     out = folder + "/out.o"
     subprocess.run([args.mo_link, "--outline", "--reruns=2"] + args.mo_flags + plain +
                    ["-o", out], check=True)
-    sizes = [elfsize.measure(files) for files in (plain, clang, [out])]
-    code = [s["code"] for s in sizes]
-    load = [loaded(s) for s in sizes]
-    saved = [code[0] - code[1], code[0] - code[2]]
-    ratio = saved[1] / saved[0] if saved[0] > 0 else float("inf")
-    print("%-8s %-8s %8d | %s %s | %s %s | %5.2f" % (
-        target, program, code[0], percent(saved[0], code[0]),
-        percent(load[0] - load[1], load[0]), percent(saved[1], code[0]),
-        percent(load[0] - load[2], load[0]), ratio), flush=True)
+    before, after = elfsize.measure(plain), elfsize.measure([out])
+    mine = before["code"] - after["code"]
+    other, ratio = "%31s" % "", None
+    if rival:
+        size = elfsize.measure(rival[0])
+        other = saving(before, size)
+        theirs = before["code"] - size["code"]
+        ratio = mine / theirs if theirs > 0 else math.inf
+    print("%-11s %-7s %-8s %8d | %s | %s | %s" % (
+        table, target, program, before["code"], other, saving(before, after),
+        "" if ratio is None else "%5.2f" % ratio), flush=True)
     return ratio
 
 
@@ -116,19 +143,25 @@ def main():
     parser.add_argument("--mo-link", required=True)
     parser.add_argument("--corpora", required=True)
     parser.add_argument("--work", default="/tmp/mo-link-size")
+    parser.add_argument("--table", action="append", choices=list(TABLES))
     parser.add_argument("--target", action="append")
     parser.add_argument("--mo-flags", type=str.split, default=[])
-    parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("programs", nargs="*", default=list(corpus.PROGRAMS))
     args = parser.parse_args()
     args.work = os.path.abspath(args.work)
     os.makedirs(args.work, exist_ok=True)
-    print("%-8s %-8s %8s | %-31s | %-31s | mo/clang" % (
-        "target", "program", "code", "clang saves code, loaded", "mo-link saves code, loaded"))
-    for target in args.target or ["aarch64", "x86_64"]:
-        ratios = [measure(args, target, p) for p in args.programs]
-        if all(0 < r < float("inf") for r in ratios):
-            mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
-            print("%-8s geometric mean of mo-link's saving over clang's: %.2f" % (target, mean))
+    print("%-11s %-7s %-8s %8s | %-31s | %-31s | mo/clang" % (
+        "table", "target", "program", "code", "clang saves code, loaded",
+        "mo-link saves code, loaded"))
+    for table in args.table or ["oz"]:
+        for target in args.target or TABLES[table].targets:
+            if target not in TABLES[table].targets:
+                continue
+            ratios = [measure(args, table, target, p) for p in args.programs]
+            if all(r is not None and 0 < r < math.inf for r in ratios):
+                mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
+                print("%-11s %-7s geometric mean of mo-link's saving over clang's: %.2f" % (
+                    table, target, mean))
 
 
 if __name__ == "__main__":
