@@ -102,12 +102,23 @@ static bool below_stack(const struct walker *walker, const struct insn *insn,
     return insn->sp_value < state->frame - state->depth;
 }
 
+/* A call that compilers made, for which they state rows. One to a helper may stand in the
+ * middle of a prologue whose rows come at its end. */
+static bool is_witness(const struct program *program, uint32_t number)
+{
+    uint8_t flow = program->insns[number].flow;
+    if (flow != FLOW_CALL)
+        return flow == FLOW_CALL_INDIRECT;
+    uint32_t callee = insn_callee(program, number);
+    return callee == NO_INDEX || !program->code[program->functions[callee].code].helpers;
+}
+
 static void check(struct walker *walker, uint32_t number, const struct state *state)
 {
     struct program *program = walker->lift->program;
     struct function *function = &program->functions[walker->function];
     const struct insn *insn = &program->insns[number];
-    bool call = insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+    bool call = is_witness(program, number);
     if (call && !program->code[function->code].helpers &&
         !rows_agree(program, state, number))
         lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
