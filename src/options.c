@@ -94,7 +94,8 @@ const struct option options_table[] = {
     {"--effort",         NULL, KIND_COUNT,  "N",         FIELD(effort),         GROUP_CHOICE,
      "1: choose helpers fast; 2: look for a better choice, for half as much time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
-     "an experiment: do without stay-in-place, joins or short-branches; may be repeated"                                                 },
+     "an experiment: do without stay-in-place, joins, short-branches, leftovers or "
+     "shared-entries; may be repeated"                                                                          },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },

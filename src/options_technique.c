@@ -18,6 +18,8 @@ static const struct {
     {"stay-in-place", TECHNIQUE_STAY},
     {"joins", TECHNIQUE_JOIN},
     {"short-branches", TECHNIQUE_SHORT},
+    {"leftovers", TECHNIQUE_LEFTOVERS},
+    {"shared-entries", TECHNIQUE_UNITE},
 };
 
 bool options_technique(const char *name, uint32_t *out, struct error *err)

@@ -86,6 +86,8 @@ enum technique {
     TECHNIQUE_STAY = 1u << 0, /* tails that stay in place */
     TECHNIQUE_JOIN = 1u << 1, /* helpers that are the end of others */
     TECHNIQUE_SHORT = 1u << 2, /* short branches where long ones have become needless */
+    TECHNIQUE_LEFTOVERS = 1u << 3, /* single sites that are the end of a helper */
+    TECHNIQUE_UNITE = 1u << 4,     /* unwind entries that functions share */
 };
 
 /* --- cut.c --- */

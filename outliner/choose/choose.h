@@ -18,6 +18,7 @@
  *   greedy.c      the best of them, disjoint
  *   relax.c       the same, with a view of the whole
  *   plan.c        all of it
+ *   ends.c        what is left over and is the end of a helper
  *   join.c        helpers that are the end of others
  */
 #ifndef MO_OUTLINER_CHOOSE_H
@@ -237,6 +238,7 @@ struct candidate {
     uint32_t site_count;
     uint32_t stays_at; /* instruction of the one that stays in place, or NO_INDEX */
     bool chosen;       /* then its sites are those that it has been given */
+    bool joins;        /* found as the end of another one that is chosen */
     int64_t saving;   /* bytes, all sites taken */
     uint64_t covered; /* bytes of code that the sites replace */
     int64_t merit;    /* in the choice: the best one first; see cost.c */
@@ -276,7 +278,17 @@ int64_t chosen_saving(const struct candidates *candidates);
 struct candidates relax(struct arena *stage, const struct facts *facts,
                         const struct candidates *candidates);
 
+/* --- ends.c --- */
+
+/* Adds chosen candidates that join: the sites where code that nobody has taken is the
+ * end of a chosen helper. */
+void ends_take(struct arena *stage, const struct facts *facts,
+               struct candidates *candidates);
+
 /* --- join.c --- */
+
+/* By instruction its position in the tokens. */
+const uint32_t *positions_of_insns(struct arena *stage, const struct facts *facts);
 
 /* A helper that has been chosen. */
 struct entry {

@@ -13,6 +13,7 @@
  */
 #include "outliner/choose/choose.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct joiner {
@@ -25,8 +26,7 @@ struct joiner {
     array_of(uint32_t) hosts;  /* … the entry that has it */
 };
 
-static const uint32_t *positions_of_insns(struct arena *stage,
-                                          const struct facts *facts)
+const uint32_t *positions_of_insns(struct arena *stage, const struct facts *facts)
 {
     const struct tokens *tokens = facts->tokens;
     uint32_t *positions = arena_new_array(stage, uint32_t, facts->program->insn_count);
@@ -90,6 +90,7 @@ static void join_or_offer(struct joiner *joiner, uint32_t number)
     struct helper *helper = &joiner->entries[number].helper;
     struct bytes key = key_of_end(joiner, number, helper->length);
     uint32_t found = table_find(joiner->ends, key.at, key.size);
+    assert(found != NO_INDEX || !candidate_of(joiner, number)->joins);
     if (found == NO_INDEX) {
         offer_ends(joiner, number);
         return;
@@ -97,7 +98,7 @@ static void join_or_offer(struct joiner *joiner, uint32_t number)
     helper->joins = true;
     helper->joined = joiner->hosts.items[found];
     helper->joins_at = joiner->entries[helper->joined].helper.length - helper->length;
-    helper->saving += helper->body_size;
+    helper->saving += candidate_of(joiner, number)->joins ? 0 : helper->body_size;
     helper->body_size = 0;
 }
 

@@ -186,6 +186,7 @@ void plan_make(struct arena *arena, const struct program *program,
     uint32_t count = 0;
     candidates_make(stage, program, tokens, options, &facts, &candidates);
     candidates = relax(stage, &facts, &candidates);
+    ends_take(stage, &facts, &candidates);
     struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
     for (uint32_t i = 0; i < candidates.count; i++) {
         if (candidates.items[i].chosen) {

@@ -333,6 +333,52 @@ START_TEST(helpers_join)
 }
 END_TEST
 
+/* "a; b; c; d" six times, and one "c; d", which alone pays for nothing: it joins. Not in
+ * front of a pair's second half, nor where a veneer would do harm. */
+static const struct {
+    const char *what;
+    uint32_t traits, before, without;
+    bool joins;
+} leftover_cases[] = {
+    {"it joins", 0, 0, 0, true},
+    {"not wanted", 0, 0, TECHNIQUE_LEFTOVERS, false},
+    {"no joins, no leftovers", 0, 0, TECHNIQUE_JOIN, false},
+    {"parted", 0, INSN_GLUED, 0, false},
+    {"veneer", INSN_VENEER_LIVE, 0, 0, false},
+};
+
+START_TEST(leftovers_join)
+{
+    struct toy *toy = toy_new(false);
+    uint32_t rows[ROW_FRAME + 1];
+    make_rows(toy, rows);
+    for (uint8_t copy = 0; copy < 7; copy++) {
+        struct toy_insn insns[] = {
+            {.op = (uint8_t)(100 + copy)}, {.op = 1}, {.op = 2}, {.op = 3},
+            {.op = 4},                     {.op = (uint8_t)(200 + copy)}};
+        insns[0].row = rows[ROW_SAVED];
+        if (copy == 6) {
+            insns[1].op = 50;
+            insns[2].op = 51;
+            insns[2].traits = leftover_cases[_i].before;
+            insns[3].traits = leftover_cases[_i].traits;
+        }
+        toy_function(toy, true, insns, 6);
+    }
+    struct plan_options options = {.minimum_saving = 1,
+                                   .without = leftover_cases[_i].without};
+    struct plan plan = plan_with(toy, &options);
+    ck_assert_uint_eq(plan.helper_count, leftover_cases[_i].joins ? 2 : 1);
+    for (uint32_t h = 0; h < plan.helper_count; h++) {
+        const struct helper *helper = &plan.helpers[h];
+        ck_assert_uint_eq(helper->site_count, helper->joins ? 1 : 6);
+        ck_assert_uint_eq(helper->length, helper->joins ? 2 : 4);
+        ck_assert_uint_eq(helper->joins_at, helper->joins ? 2 : 0);
+    }
+    arena_free(toy->arena);
+}
+END_TEST
+
 /* --- tails that stay in place --- */
 
 struct stay_case {
@@ -436,6 +482,7 @@ int main(void)
     tcase_add_loop_test(all, sites_are_disjoint, 0, 12);
     tcase_add_loop_test(all, tails_stay, 0, sizeof stay_cases / sizeof *stay_cases);
     tcase_add_test(all, helpers_join);
+    tcase_add_loop_test(all, leftovers_join, 0, sizeof leftover_cases / sizeof *leftover_cases);
     tcase_add_test(all, same_every_time);
     tcase_add_test(all, long_run);
     tcase_add_test(all, nothing_to_do);
