@@ -294,6 +294,28 @@ static bool unpad_set(struct link *link, struct set *set, struct error *err)
     return ok;
 }
 
+/* Functions that lie side by side share unwind entries, as helpers do anyway. Behind the
+ * check of the rest, which compares entry with entry; this step proves itself. */
+static bool unite_entries(struct link *link, const struct set *set,
+                          struct objects *objects, struct error *err)
+{
+    if ((link->options->without & TECHNIQUE_UNITE) != 0 ||
+        objects->items == set->objects.items)
+        return true;
+    const struct object **items =
+        arena_copy(link->session, objects->items, objects->count * sizeof *items);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        if (!frames_unite(link->session, objects->items[i], link->rows, &items[i], err))
+            return false;
+    }
+    struct sizes old = sizes_of(objects);
+    objects->items = items;
+    struct sizes new = sizes_of(objects);
+    link->report.shared_entries += (int64_t)(old.eh_frame - new.eh_frame) +
+                                   (int64_t)(old.eh_frame_hdr - new.eh_frame_hdr);
+    return true;
+}
+
 static bool outline_set(struct link *link, const struct set *given,
                         struct objects *after, struct error *err)
 {
@@ -320,7 +342,9 @@ static bool outline_set(struct link *link, const struct set *given,
     if (set->archive != NO_INDEX || link->known_link)
         loosen_helpers(link, after);
     return check_savings(set, after, &sum, err) &&
-           (link->options->no_verify || outline_verify(&set->objects, after, link->workers, err));
+           (link->options->no_verify ||
+            outline_verify(&set->objects, after, link->workers, err)) &&
+           unite_entries(link, set, after, err);
 }
 
 /* --- all sets --- */

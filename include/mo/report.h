@@ -133,6 +133,8 @@ struct report {
         struct report_folded *items; /* in the order of the objects */
         uint32_t count, capacity;
     } folds;
+    int64_t shared_entries; /* bytes saved by unwind entries that functions share, which is
+                               part of no round */
     struct report_refusal refusals[REFUSAL_COUNT]; /* of the first round */
     bool outlined;                                 /* false: merged only */
     bool verified;

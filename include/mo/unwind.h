@@ -158,6 +158,12 @@ void frames_build(struct arena *arena, uint16_t machine, const struct row_table 
                   const struct frame_range *ranges, uint32_t range_count, uint32_t symbol,
                   uint32_t unit, struct section *out);
 
+/* The object with fewer FDEs: functions side by side share them where they can. Rows stay
+ * what they are, everywhere. */
+MO_MUST_CHECK bool frames_unite(struct arena *arena, const struct object *object,
+                                struct row_table *rows, const struct object **out,
+                                struct error *err);
+
 /* Bytes that an FDE with this program takes in .eh_frame, its header and padding included:
  * exactly what frames_rewrite and frames_build write. (The last record of a section also
  * fills up the section's alignment, at most 4 bytes with the usual 8.) */

@@ -32,6 +32,22 @@ static void seal_range(struct lift *lift, uint32_t code, const struct fde *fde,
     }
 }
 
+/* The entry covers whole functions, the first from `number` on: earlier runs unite
+ * entries. (One with a call-site table is one function's.) */
+static bool covers_functions(const struct lift *lift, uint32_t code,
+                             const struct fde *fde, uint32_t number)
+{
+    const struct code *of = &lift->program->code[code];
+    const struct function *functions = lift->program->functions;
+    uint32_t end = fde->start + fde->length;
+    if (fde->has_lsda || fde->length == 0 || functions[number].start != fde->start)
+        return false;
+    while (number + 1 < of->first_function + of->function_count &&
+           functions[number].end < end && functions[number + 1].start < end)
+        number++;
+    return functions[number].end == end;
+}
+
 /* An entry that is not exactly one function's: harmless while all that it covers keeps
  * its bytes and stays together, so it may lie inside one function (which is sealed),
  * but not reach over two. */
@@ -45,6 +61,8 @@ static void check_entry(struct lift *lift, uint32_t code, const struct fde *fde)
     const struct function *function =
         number == NO_INDEX ? NULL : &program->functions[number];
     bool empty = fde->length == 0;
+    if (function && function->end < end && covers_functions(lift, code, fde, number))
+        return;
     if (!function || end > function->end || (empty && fde->start != function->start)) {
         lift_freeze(lift, code, REFUSAL_FRAME_MISMATCH, fde->start);
         return;

@@ -6,6 +6,7 @@
  *       "before", "after", "saved": { "text", "eh_frame", "eh_frame_hdr", "loaded" },
  *       "rounds":   [ { "helpers", "sites", "saved": { "text", … },
  *                     "fixed" } ],   fixed: the part that no single helper brings
+ *       "shared_entries": bytes that belong to no round: unwind entries that are shared
  *       "helpers":  [ { "name", "round", "bytes", "sites", "form", "saved" } ],
  *       "refusals": [ { "reason", "level", "text", "count", "bytes" } ],
  *       "sections": [ { "name", "before", "after" } ],
@@ -100,6 +101,8 @@ static void put_rounds(struct json *json, const struct report *report)
             arena_format(json->session, ", \"fixed\": %" PRId64 "}", round->fixed));
     }
     put(json, "]");
+    put(json, arena_format(json->session, ",\n  \"shared_entries\": %" PRId64,
+                           report->shared_entries));
 }
 
 static void put_helpers(struct json *json, const struct report *report)

@@ -151,7 +151,10 @@ static void put_sum(struct page *page, const struct report *report, int64_t rest
     put(page,
         "  %8" PRId64 "  the set as a whole: padding, CIE, FDEs, header entries\n",
         fixed);
-    put(page, "  %8" PRId64 "  in all\n", all);
+    if (report->shared_entries != 0)
+        put(page, "  %8" PRId64 "  unwind entries that functions share\n",
+            report->shared_entries);
+    put(page, "  %8" PRId64 "  in all\n", all + report->shared_entries);
 }
 
 /* A helper of no bytes looks like a mistake unless it is explained. */

@@ -190,7 +190,7 @@ def check_talk(mo_link, folder):
     report = json.loads(mo("--outline --reruns=2 --dry-run -R=json "
                            "--min-saving=1 many.o b.o").stdout)
     parts = sum(helper["saved"] for helper in report["helpers"])
-    fixed = sum(one["fixed"] for one in report["rounds"])
+    fixed = sum(one["fixed"] for one in report["rounds"]) + report["shared_entries"]
     assert report["helpers"] and parts + fixed == report["saved"]["loaded"], report
     said = mo("--outline --reruns=2 --dry-run -R many.o b.o").stdout
     assert "the set as a whole" in said

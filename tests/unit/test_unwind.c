@@ -385,6 +385,63 @@ START_TEST(a_row_that_comes_back_is_remembered)
 }
 END_TEST
 
+/* --- sharing --- */
+
+/* Two functions side by side of one kind, and one of another kind (its CIE says so). */
+START_TEST(neighbours_share_an_entry)
+{
+    sections[CODE].flags = SHF_ALLOC | SHF_EXECINSTR;
+    struct frames old = three_fdes(), new;
+    struct symbol marked[] = {
+        symbols[0],
+        symbols[1],
+        {.name = "$d.1", .section = FRAMES, .value = sections[FRAMES].data.size}
+    };
+    object.symbols = marked;
+    object.symbol_count = 3;
+    const struct object *out;
+    struct error err = {0};
+    ck_assert_msg(frames_unite(arena, &object, rows, &out, &err), "%s", err.message);
+    ck_assert_msg(frames_read(arena, out, rows, &new, &err), "%s", err.message);
+    ck_assert_uint_eq(new.fde_count, 2);
+    ck_assert_uint_eq(new.fdes[0].start, 0);
+    ck_assert_uint_eq(new.fdes[0].length, 32);
+    for (uint32_t at = 0; at < 32; at++)
+        ck_assert_uint_eq(fde_row_at(&new.fdes[0], at),
+                          fde_row_at(&old.fdes[at / 16], at));
+    ck_assert_uint_eq(fde_row_at(&new.fdes[0], 16), fde_row_at(&new.fdes[0], 0));
+    ck_assert_uint_eq(new.fdes[1].start, 32);
+    ck_assert_uint_lt(out->sections[FRAMES].data.size, sections[FRAMES].data.size);
+    ck_assert_uint_eq(out->symbols[2].value, 0);
+}
+END_TEST
+
+/* A gap, a name in the middle of the section, code that is none. */
+START_TEST(strangers_share_nothing)
+{
+    sections[CODE].flags = _i == 2 ? SHF_ALLOC : SHF_ALLOC | SHF_EXECINSTR;
+    three_fdes();
+    struct reloc relocs[3];
+    memcpy(relocs, sections[FRAMES].relocs, sizeof relocs);
+    relocs[1].addend += _i == 0;
+    relocs[2].addend += _i == 0;
+    sections[FRAMES].relocs = relocs;
+    struct symbol named[] = {
+        symbols[0],
+        symbols[1],
+        {.name = "middle", .section = FRAMES, .value = 4}
+    };
+    if (_i == 1) {
+        object.symbols = named;
+        object.symbol_count = 3;
+    }
+    const struct object *out;
+    struct error err = {0};
+    ck_assert_msg(frames_unite(arena, &object, rows, &out, &err), "%s", err.message);
+    ck_assert_ptr_eq(out, &object);
+}
+END_TEST
+
 /* --- building --- */
 
 START_TEST(helpers_get_frames)
@@ -577,6 +634,8 @@ int main(void)
     tcase_add_test(tcase, a_dropped_fde_takes_its_cie_along);
     tcase_add_test(tcase, a_shortened_fde_moves_the_rest);
     tcase_add_test(tcase, a_row_that_comes_back_is_remembered);
+    tcase_add_test(tcase, neighbours_share_an_entry);
+    tcase_add_loop_test(tcase, strangers_share_nothing, 0, 3);
     tcase_add_loop_test(tcase, helpers_get_frames, 0, 2);
     tcase_add_loop_test(tcase, random_rows_survive, 0, 300);
     tcase_add_test(tcase, what_a_cie_can_state);
