@@ -1,6 +1,6 @@
 #!/bin/sh
 # Real objects to try things on: Debian's static archives for both machines, and sources.
-# Usage: corpora.sh DIRECTORY [archives|sources|projects]...
+# Usage: corpora.sh DIRECTORY [archives|sources|projects|python]...
 #
 # Everything lands in DIRECTORY (amd64/ and arm64/ as unpacked packages, src/ as unpacked
 # source packages); apt keeps its state there too, so that the system stays as it is.
@@ -15,6 +15,8 @@ archives="libc6-dev libstdc++-12-dev libgcc-12-dev libsqlite3-dev liblua5.4-dev 
           libssl-dev libgmp-dev"
 sources="lua5.4 zlib mbedtls sqlite3 bzip2 cjson libpng1.6 tinyxml2 fmtlib"
 projects="$sources libjsoncpp re2 rust-ripgrep" # built by their own build systems
+python="libpython3.11-dev libexpat1-dev zlib1g-dev"
+python_library="libpython3.11-minimal libpython3.11-stdlib libpython3.11-testsuite"
 
 # An apt of our own for one architecture: the system's sources, with deb-src.
 apt() {
@@ -53,17 +55,36 @@ apt_with() {
         -o Dir::Etc::sourceparts="$state/parts" "$@"
 }
 
-fetch_archives() {
-    for arch in amd64 arm64; do
-        for package in $archives; do
-            [ -f "$root/$arch/.$package" ] && continue
-            mkdir -p "$root/$arch" "$root/deb"
-            (cd "$root/deb" && rm -f "$package"_*_"$arch".deb &&
-                apt "$arch" download -qq "$package")
-            dpkg -x "$root/deb/$package"_*_"$arch".deb "$root/$arch"
-            : >"$root/$arch/.$package"
+fetch_packages() {
+    arch=$1
+    shift
+    for package in "$@"; do
+        [ -f "$root/$arch/.$package" ] && continue
+        mkdir -p "$root/$arch" "$root/deb"
+        (cd "$root/deb" && rm -f "$package"_*_"$arch".deb "$package"_*_all.deb &&
+            apt "$arch" download -qq "$package")
+        for file in "$root/deb/$package"_*_"$arch".deb "$root/deb/$package"_*_all.deb; do
+            [ -f "$file" ] && dpkg -x "$file" "$root/$arch"
         done
+        : >"$root/$arch/.$package"
     done
+}
+
+fetch_archives() {
+    # shellcheck disable=SC2086
+    for arch in amd64 arm64; do
+        fetch_packages "$arch" $archives
+    done
+}
+
+# The interpreter's library for both machines, its modules and tests for one.
+fetch_python() {
+    # shellcheck disable=SC2086
+    for arch in amd64 arm64; do
+        fetch_packages "$arch" $python
+    done
+    # shellcheck disable=SC2086
+    fetch_packages amd64 $python_library
 }
 
 # A security update may be listed and not be there; then the release's own will do.
