@@ -35,15 +35,17 @@ static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t sect
 
 /* A linker's -r leaves a mark of data ($d) where each of its inputs began. Any place
  * is as good for it that the section still has. */
-static void keep_marks_inside(struct rewrite *rewrite, uint32_t object,
-                              uint32_t section, const struct section *out)
+static void keep_marks_inside(struct rewrite *rewrite, uint32_t object)
 {
-    struct symbol_list *symbols = &rewrite->drafts[object].symbols;
-    for (uint32_t i = 1; i < symbols->count; i++) {
-        struct symbol *symbol = &symbols->items[i];
-        if (symbol->section == section && symbol->name[0] == '$' &&
-            symbol->value > out->data.size)
-            symbol->value = out->data.size;
+    struct draft *draft = &rewrite->drafts[object];
+    const bool *changed = rewrite->frames[object].changed;
+    for (uint32_t i = 1; i < draft->symbols.count; i++) {
+        struct symbol *symbol = &draft->symbols.items[i];
+        if (symbol->section >= draft->old->section_count || !changed[symbol->section] ||
+            symbol->name[0] != '$')
+            continue;
+        uint64_t size = draft->sections[symbol->section].data.size;
+        symbol->value = symbol->value < size ? symbol->value : size;
     }
 }
 
@@ -59,8 +61,8 @@ static void put_frames(struct rewrite *rewrite)
             *out = frames->sections[s];
             out->data.at = arena_copy(rewrite->arena, out->data.at, out->data.size);
             move_addends(rewrite, o, s, out);
-            keep_marks_inside(rewrite, o, s, out);
         }
+        keep_marks_inside(rewrite, o);
     }
 }
 
