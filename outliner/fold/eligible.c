@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who may take part: an open function, described by at most one unwind entry, whose
+ * Who may take part: an open function that ends in itself, described by at most one unwind entry, whose
  * distances lead nowhere but into itself. One that is alone in its section goes with it,
  * whatever refers to it. One in company becomes a jump where it lies, so nothing may
  * refer to its middle: no table of jumps or of call sites, no other function, no
@@ -67,6 +67,25 @@ static bool keeps_to_itself(const struct program *program,
     return true;
 }
 
+/* It does not go on into what lies behind it, as hand-written functions may: that is
+ * something else behind each. (Compilers end functions in calls that do not return, and
+ * describe those functions.) */
+static bool ends_itself(const struct program *program, const struct function *function,
+                        bool described)
+{
+    const struct insn *last =
+        &program->insns[function->first_insn + function->insn_count - 1];
+    switch ((enum flow)last->flow) {
+    case FLOW_JUMP:
+    case FLOW_JUMP_INDIRECT:
+    case FLOW_RETURN:
+    case FLOW_STOP: return true;
+    case FLOW_CALL:
+    case FLOW_CALL_INDIRECT: return described;
+    default: return false;
+    }
+}
+
 /* Only its own instructions know of its middle. */
 static bool is_closed(const struct program *program, const struct function *function)
 {
@@ -95,7 +114,8 @@ static void consider(struct folder *folder, uint32_t code, uint32_t number)
                                  .function = number,
                                  .alone = of->function_count == 1};
     if ((candidate.alone && function->start != 0) ||
-        !keeps_to_itself(program, function) || !find_frame(folder, &candidate))
+        !keeps_to_itself(program, function) || !find_frame(folder, &candidate) ||
+        !ends_itself(program, function, candidate.fde != NULL))
         return;
     candidate.fixed = !candidate.alone && !is_closed(program, function);
     if (folder->first_of[of->section] == NO_INDEX)

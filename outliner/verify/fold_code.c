@@ -222,13 +222,23 @@ static bool same_handlers(const struct fold_check *check, const struct body *a,
            same_part(check, x, x->types_end, y, y->types_end, lists);
 }
 
-/* Distances in it lead nowhere but into it, and none is the address of its entry. */
+/* What lies behind a function is not compared, so it must not be run. A call at the end
+ * does not return where a compiler has made, and described, the function. */
+static bool ends(const struct insn *last, const struct body *body)
+{
+    bool call = last->flow == FLOW_CALL || last->flow == FLOW_CALL_INDIRECT;
+    return last->flow == FLOW_JUMP || last->flow == FLOW_JUMP_INDIRECT ||
+           last->flow == FLOW_RETURN || last->flow == FLOW_STOP || (call && body->fde);
+}
+
+/* Distances in it lead nowhere but into it, none is the address of its entry, and it
+ * ends in itself. */
 static bool is_whole(const struct fold_check *check, const struct body *body)
 {
     const struct fold_function *function = body->function;
     uint32_t reloc = body->first_reloc, end = body->first_reloc + body->reloc_count;
+    struct insn insn = {.flow = FLOW_NEXT};
     for (uint32_t at = function->start; at < function->end;) {
-        struct insn insn;
         if (!check->target->decode(body->section->data.at + at, function->end - at, at,
                                    &insn))
             return false;
@@ -245,7 +255,7 @@ static bool is_whole(const struct fold_check *check, const struct body *body)
             return false;
         at += insn.length;
     }
-    return true;
+    return ends(&insn, body);
 }
 
 bool fold_check_classes(const struct fold_check *check)

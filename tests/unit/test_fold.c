@@ -235,7 +235,9 @@ enum {
     GROUP_WEAK,
     GROUP_APART,
     HIDDEN_CALLEES,
-    STRONG_CALLEES
+    STRONG_CALLEES,
+    NO_END,
+    ENDS_IN_CALL
 };
 
 static const struct expected cases[] = {
@@ -248,6 +250,8 @@ static const struct expected cases[] = {
     {"f in a group that may go",         GROUP_WEAK,     'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
     {"f in a group, more objects",       GROUP_APART,    'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
     {"all others called by strong name", STRONG_CALLEES, '-', 'j', 'a', '-', '-', 2 * SIZE - JUMP},
+    {"f, g and l go on behind their ends", NO_END,       '-', '-', '-', '-', 'a', SIZE           },
+    {"they end in calls",                ENDS_IN_CALL,   '-', '-', '-', '-', 'a', SIZE           },
     {"by hidden name",                   HIDDEN_CALLEES, '-', 'j', 'a', '-', 'j',
      3 * SIZE - 2 * JUMP                                                                         },
 };
@@ -257,6 +261,17 @@ static void change(struct scene *scene, int what)
     switch (what) {
     case OTHER_CALLEE: scene->relocs[TEXT_G][0].symbol = SYM_OTHER; break;
     case OTHER_BYTE: scene->bytes[TEXT_G][7] = 9; break;
+    case NO_END:
+        for (uint32_t s = TEXT_F; s <= TEXT_L; s++)
+            scene->bytes[s][SIZE - 1] = 0x98; /* cwtl */
+        break;
+    case ENDS_IN_CALL: /* call *%rax, without an unwind entry */
+        for (uint32_t s = TEXT_F; s <= TEXT_L; s++) {
+            scene->bytes[s][SIZE - 2] = 0xff;
+            scene->bytes[s][SIZE - 1] = 0xd0;
+            scene->bytes[s][SIZE - 4] = scene->bytes[s][SIZE - 3] = 0x98;
+        }
+        break;
     case TAKEN_LOCAL: scene->relocs[DATA][0].symbol = SYM_L; break;
     case GROUP_WEAK:
     case GROUP_APART: put_in_group(scene, TEXT_F, SYM_F, STB_WEAK); break;
@@ -397,6 +412,7 @@ static const char *const flaws[] = {
     "g had another byte",
     "g was of another class",
     "h called f",
+    "f, g and l went on behind their ends",
 };
 
 static void plant(const char *flaw, struct scene *scene, struct result *result)
@@ -454,6 +470,12 @@ static void plant(const char *flaw, struct scene *scene, struct result *result)
         scene->bytes[TEXT_G][7] = 9;
     if (IS("h called f"))
         scene->relocs[TEXT_H][0].symbol = SYM_F;
+    for (uint32_t s = TEXT_F; s <= TEXT_L && IS("f, g and l went on behind their ends");
+         s++) {
+        scene->bytes[s][SIZE - 1] = 0x98;
+        if (section_at[s])
+            ((uint8_t *)sections[section_at[s]].data.at)[SIZE - 1] = 0x98;
+    }
     if (IS("g was of another class")) {
         uint32_t count = result->plan.function_count;
         struct fold_function *functions = arena_copy(arena, result->plan.functions,
