@@ -30,13 +30,14 @@ static bool falls_through(const struct insn *insn)
            insn->flow != FLOW_RETURN && insn->flow != FLOW_STOP;
 }
 
-/* The run of no-ops [first, end) before instruction `end` of a function aligns it. */
+/* The run of no-ops [first, end) before instruction `end` of a function aligns it. (That
+ * is no no-op itself: with some gone and some not, nobody could tell which.) */
 static bool aligns(const struct program *program, const struct function *function,
                    uint32_t first, uint32_t end)
 {
     const struct insn *insns = program->insns;
     if (first == end || first == function->first_insn ||
-        !(insns[end].traits & INSN_LEADER) || (insns[first - 1].traits & INSN_GLUED))
+        !(insns[end].traits & INSN_LEADER) || (insns[end].traits & INSN_NOP) || (insns[first - 1].traits & INSN_GLUED))
         return false;
     /* A call that never returns may be all that is before it: its return address must
      * not lie in code that belongs to something else. */
