@@ -99,7 +99,8 @@ def check_print(mo_link, folder):
         assert not left[i] and "| " in right[i + 1], lines[i + 1:i + 3]
     both = [(a, b) for a, b in zip(left, right) if a and "|" in b]
     assert any(a.split(None, 1)[1] == b.split("| ")[-1] for a, b in both), both
-    assert "no such function" in run([mo_link, "--print=nobody", "a.o"], folder).stdout
+    nobody = run([mo_link, "--print=nobody", "a.o"], folder, status=1)
+    assert "no such function" in nobody.stderr and not nobody.stdout
 
 
 def check_remarks(mo_link, folder):
