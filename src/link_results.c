@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a run tells and writes: reports, the size gate, the files.
+ */
+#include "link_parts.h"
+
+#include "mo/array.h"
+#include "mo/baseline.h"
+#include "mo/outputs.h"
+#include "mo/sides.h"
+
+#include <stdio.h>
+
+const char *link_listing_name(const struct link *link)
+{
+    return arena_format(link->session, "%s.s", link->options->remarks);
+}
+
+static void measure(struct link *link)
+{
+    const struct options *options = link->options;
+    link->report.wants_bodies = options->report == REPORT_HTML;
+    for (uint32_t i = 0; i < link->before.count; i++) {
+        report_before(&link->report, &link->before.items[i].objects);
+        report_after(&link->report, &link->after.items[i].objects);
+    }
+    link->report.outlined = options->outline;
+    link->report.verified = options->outline && !options->no_verify;
+    link->report.dry_run = options->dry_run;
+}
+
+struct bytes link_report(struct link *link)
+{
+    if (link->options->report != REPORT_NONE || link->options->baseline)
+        measure(link);
+    switch ((enum report_format)link->options->report) {
+    case REPORT_JSON: return report_json(link->session, &link->report);
+    case REPORT_TEXT: return report_text(link->session, &link->report);
+    case REPORT_HTML: return report_html(link->session, &link->report);
+    case REPORT_NONE:
+    case REPORT_COUNT: break;
+    }
+    return (struct bytes){0};
+}
+
+static void print(struct bytes text)
+{
+    if (text.size)
+        fwrite(text.at, 1, text.size, stdout); /* main() looks at ferror(stdout) */
+}
+
+/* False, with err->over_limit: it has grown too much. */
+static bool pass_gate(struct link *link, struct bytes *out, struct error *err)
+{
+    const struct options *options = link->options;
+    struct limits limits = {0};
+    *out = (struct bytes){0};
+    if (!options->baseline)
+        return true;
+    for (uint32_t i = 0; i < options->max_growth.count; i++) {
+        struct limit limit;
+        if (limit_parse(options->max_growth.items[i], &limit))
+            array_push(link->session, &limits, limit);
+    }
+    struct baseline baseline = {
+        options->baseline, options->compare ? NULL : &link->report, options->compare};
+    return baseline_compare(link->session, &baseline, &limits, out, err);
+}
+
+bool link_compare(struct link *link, struct error *err)
+{
+    struct bytes text;
+    bool passed = pass_gate(link, &text, err);
+    print(text);
+    return passed;
+}
+
+/* A file beside the objects. */
+struct side_file {
+    const char *path; /* NULL: not wanted */
+    struct bytes bytes;
+};
+
+static void remove_side_files(const struct side_file *files, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (files[i].path)
+            remove(files[i].path);
+    }
+}
+
+static bool write_side_files(const struct side_file *files, uint32_t count,
+                             struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (files[i].path && !file_write(files[i].path, files[i].bytes, err)) {
+            remove_side_files(files, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The objects, and what is told of them: all or nothing. Side files are written first,
+ * since they can be taken back. A closed gate keeps the objects back, so that the next
+ * `make` does not take them for made; the side files are what tells why. */
+bool link_write(struct link *link, struct error *err)
+{
+    const struct options *options = link->options;
+    struct bytes report = link_report(link), gate;
+    bool passed = pass_gate(link, &gate, err);
+    if (!passed && !err->over_limit)
+        return false;
+    struct side_file files[] = {
+        {options->report_path,                      report},
+        {options->remarks,                          {0}   },
+        {link->remarks ? link_listing_name(link) : NULL, {0}   },
+    };
+    uint32_t count = sizeof files / sizeof *files;
+    if (link->remarks) {
+        files[1].bytes = remarks_yaml(link->remarks);
+        files[2].bytes = remarks_listing(link->remarks);
+    }
+    if (!write_side_files(files, count, err))
+        return false;
+    if (passed &&
+        !outputs_write(link->session, options, &link->inputs, &link->after, err)) {
+        remove_side_files(files, count);
+        return false;
+    }
+    if (options->print)
+        print_sides(stdout, &link->before, &link->after, options->print);
+    if (!options->report_path)
+        print(report);
+    print(gate);
+    return passed;
+}
