@@ -93,8 +93,24 @@ void deliver_map(const struct delivery *delivery)
         fprintf(stderr, "mo-link: %s\n", err.message);
 }
 
+static const char *report_path(struct arena *session, const char *pattern,
+                               const char *output)
+{
+    struct buffer path = buffer_new(session);
+    for (const char *at = pattern; *at; at++) {
+        if (at[0] != '%' || at[1] != 'o') {
+            buffer_u8(&path, (uint8_t)*at);
+            continue;
+        }
+        buffer_put(&path, output, strlen(output));
+        at++;
+    }
+    buffer_u8(&path, '\0');
+    return (const char *)buffer_bytes(&path).at;
+}
+
 void deliver_report(struct arena *session, const struct options *options,
-                    const char *scratch)
+                    const char *output, const char *scratch)
 {
     struct error err = {0};
     struct bytes text = {0};
@@ -103,6 +119,6 @@ void deliver_report(struct arena *session, const struct options *options,
         return;
     if (!options->report_path)
         fwrite(text.at, 1, text.size, stdout);
-    else if (!file_write(options->report_path, text, &err))
+    else if (!file_write(report_path(session, options->report_path, output), text, &err))
         fprintf(stderr, "mo-link: %s\n", err.message);
 }

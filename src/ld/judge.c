@@ -47,16 +47,20 @@ bool judge_sections(struct bytes image, const uint8_t **at, uint64_t *count)
     return *count <= (image.size - start) / ENTRY;
 }
 
-bool judge_measure(struct arena *session, const char *path, struct extent *out)
+const char *judge_measure(struct arena *session, const char *path, struct extent *out)
 {
     struct error ignored = {0};
     struct bytes image = {0};
     const uint8_t *at = NULL;
     uint64_t count = 0, first = UINT64_MAX, last = 0;
     *out = (struct extent){0};
-    if (!file_read(session, path, &image, &ignored) ||
-        !judge_sections(image, &at, &count))
-        return false;
+    if (!file_read(session, path, &image, &ignored))
+        return "the output cannot be read";
+    if (image.size > EI_CLASS && memcmp(image.at, ELFMAG, SELFMAG) == 0 &&
+        image.at[EI_CLASS] == ELFCLASS32)
+        return "the output is a 32-bit program";
+    if (!judge_sections(image, &at, &count))
+        return "the output is no ELF file with sections";
     for (uint64_t i = 1; i < count; i++) {
         struct section_view section = section_at(at + 64 * i);
         if (!(section.flags & SHF_ALLOC) || section.type == SHT_NOBITS)
@@ -69,7 +73,7 @@ bool judge_measure(struct arena *session, const char *path, struct extent *out)
                                                      : last;
     }
     out->code_span = last > first ? last - first : 0;
-    return true;
+    return NULL;
 }
 
 /* --- traces --- */

@@ -6,6 +6,7 @@
  *   command  the words of a linker's command line, each with its role
  *   real     the linker that the driver would have called without us
  *   process  running it
+ *   signals  what interrupts us
  *   trace    what it says of a link: the files and members that it loaded, the sections
  *            that it dropped
  *   choose   which of those are inputs that we may replace
@@ -120,6 +121,18 @@ void scratch_remove(struct arena *session, const char *path);
 MO_MUST_CHECK bool process_run(struct arena *session, const char *scratch,
                                const struct arguments *arguments, bool plain_messages,
                                struct outcome *out, struct error *err);
+
+/* --- signals.c --- */
+
+void signals_catch(void);
+/* In a child: interruptions end it. */
+void signals_forget(void);
+/* The number of the signal that interrupted us, or 0. */
+int signals_caught(void);
+/* This signal is the user's wish, no crash. */
+bool signals_interrupt(int number);
+/* Ends this process by that signal; returns a status if it cannot. */
+int signals_end(int number);
 
 /* --- trace.c --- */
 
@@ -246,8 +259,8 @@ struct extent {
 /* The section headers of an ELF64 image, 64 bytes each. False: there are none. */
 bool judge_sections(struct bytes image, const uint8_t **at, uint64_t *count);
 
-/* What a linked file brings into memory. False: it is no ELF file with sections. */
-bool judge_measure(struct arena *session, const char *path, struct extent *out);
+/* What a linked file brings into memory: NULL, or why that cannot be said. */
+const char *judge_measure(struct arena *session, const char *path, struct extent *out);
 
 /* Both links loaded the same: NULL, or the name of something that only one has. */
 const char *judge_traces(struct arena *session, const struct trace *first,
@@ -271,7 +284,8 @@ void deliver_messages(const struct command *command, struct bytes text);
 void deliver_output(const struct delivery *delivery, struct bytes text);
 /* -Map=FILE, with the names that the user knows. */
 void deliver_map(const struct delivery *delivery);
+/* In the report's path, %o is the link's output. */
 void deliver_report(struct arena *session, const struct options *options,
-                    const char *scratch);
+                    const char *output, const char *scratch);
 
 #endif

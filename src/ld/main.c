@@ -21,7 +21,6 @@
 #include "mo/link.h"
 #include "mo/outputs.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +165,10 @@ static bool outline(struct step *step)
 {
     step->choice = choose_inputs(step->session, &step->command, &step->trace,
                                  step->scratch);
-    if (!judge_measure(step->session, step->command.output, &step->before)) {
-        say(step, "not outlined: the output is no ELF file with sections", NULL);
+    const char *fault =
+        judge_measure(step->session, step->command.output, &step->before);
+    if (fault) {
+        say(step, "not outlined: ", fault);
         return false;
     }
     if (step->before.code_span < VENEER_FREE_SPAN)
@@ -194,8 +195,9 @@ static const char *second_fault(struct step *step, const struct outcome *outcome
         judge_traces(step->session, &step->trace, &second, &step->choice, helpers);
     if (name)
         return arena_format(step->session, "it would load other files: %s", name);
-    if (!judge_measure(step->session, output, after))
-        return "the output is no ELF file with sections";
+    const char *fault = judge_measure(step->session, output, after);
+    if (fault)
+        return fault;
     if (step->options.no_veneers && after->code_span >= VENEER_FREE_SPAN)
         return "it would need veneers";
     if (after->loaded >= step->before.loaded)
@@ -228,6 +230,8 @@ static bool link_second(struct step *step)
     if (fault) {
         unlink(output);
         /* That nothing repeats is the way of small programs; all else is worth a line. */
+        if (signals_caught())
+            return false;
         if (after.loaded < step->before.loaded || step->options.verbose)
             fprintf(stderr, "mo-link: %s: linked without outlining: %s\n",
                     step->command.output, fault);
@@ -262,13 +266,18 @@ static enum verdict link_in_scratch(struct step *step)
     step->started = seconds();
     enum verdict verdict = link_first(step);
     step->linked = seconds();
+    if (signals_caught())
+        return INTERRUPTED;
     if (verdict != LINKED)
         return verdict;
     deliver_messages(&step->command, step->first.err);
     bool better = is_regular(step->command.output) && outline(step) &&
-                  link_second(step);
+                  !signals_caught() && link_second(step);
+    if (signals_caught())
+        return INTERRUPTED;
     if (better || step->options.dry_run)
-        deliver_report(step->session, &step->options, step->scratch);
+        deliver_report(step->session, &step->options, step->command.output,
+                       step->scratch);
     /* The first link was silent about what the user wants to read. */
     return better || !step->command.prints ? LINKED : PASS_ON;
 }
@@ -285,26 +294,14 @@ static enum verdict run(struct step *step)
     return verdict;
 }
 
-static void wait_out(int number)
+/* What the user's own options print is part of the link; a report is not. */
+static int end_linked(const struct step *step)
 {
-    (void)number; /* the linker gets the signal, too: its end is what we wait for */
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = wait_out};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-}
-
-static int end_like(const struct outcome *outcome)
-{
-    int number = WTERMSIG(outcome->status);
-    signal(number, SIG_DFL);
-    raise(number);
-    return 128 + number;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "mo-link: %s: cannot write to standard output\n",
+            step->command.output);
+    return step->command.prints ? 1 : 0;
 }
 
 static int step_run(struct step *step, int argc, char **argv)
@@ -333,10 +330,12 @@ static int step_run(struct step *step, int argc, char **argv)
                 command->output ? command->output : "link", why);
         return real_exec(step->real, argv);
     }
-    catch_signals();
+    signals_catch();
     switch (run(step)) {
-    case LINKED: return fflush(stdout) == 0 ? 0 : 1;
-    case INTERRUPTED: return end_like(&step->first);
+    case LINKED: return end_linked(step);
+    case INTERRUPTED:
+        return signals_end(WIFSIGNALED(step->first.status) ? WTERMSIG(step->first.status)
+                                                           : signals_caught());
     case PASS_ON: break;
     }
     return real_exec(step->real, argv);

@@ -10,7 +10,6 @@
 #include "mo/outputs.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,9 +84,7 @@ enum outline_result outline_apart(struct arena *session, const struct outline_jo
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGHUP, SIG_DFL);
+        signals_forget();
         _exit(work(session, job));
     }
     while (child > 0 && waitpid(child, &status, 0) < 0) {
@@ -99,7 +96,9 @@ enum outline_result outline_apart(struct arena *session, const struct outline_jo
             return OUTLINE_FAILED;
         return WEXITSTATUS(status) == 0 ? OUTLINE_DONE : OUTLINE_NOTHING;
     }
-    fprintf(stderr, "mo-link: %s: linked without outlining, which crashed\n",
-            job->output);
+    if (!signals_caught())
+        fprintf(stderr, "mo-link: %s: linked without outlining, which %s\n", job->output,
+                child > 0 && signals_interrupt(WTERMSIG(status)) ? "was interrupted"
+                                                                 : "crashed");
     return OUTLINE_FAILED;
 }

@@ -12,6 +12,7 @@ import argparse
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -384,6 +385,63 @@ def case_report(place):
     with open(os.path.join(place.folder, "report.json")) as file:
         if '"one.o"' not in file.read():
             raise Failed("the report does not name the inputs")
+
+
+def case_report_of_each_link(place):
+    place.compile("main.c", "one.c", "two.c")
+    for out in "prog", "other/prog":
+        place.link(["main.o", "one.o", "two.o", "-o", out], ours=True,
+                   flags="-R=json:%o.size.json")
+        if not os.path.exists(os.path.join(place.folder, out + ".size.json")):
+            raise Failed(f"no report beside {out}")
+
+
+def case_closed_pipe(place):
+    """Nobody reads the report: that costs the report, not the link."""
+    place.compile("main.c", "one.c", "two.c")
+    words = " ".join(place.command + ["-fuse-ld=" + place.linker, "-B", place.ours, "-B",
+                                      LLD_FOLDER, "main.o", "one.o", "two.o", "-o", "prog"])
+    # The reader is gone before the linker is there.
+    result = place.run(["bash", "-c", f"(sleep 0.3; {words}; echo $? >status) | true"],
+                       flags="-R")
+    with open(os.path.join(place.folder, "status")) as file:
+        status = file.read().strip()
+    if status != "0" or "cannot write to standard output" not in result.stderr:
+        raise Failed(f"status {status}: {result.stderr}")
+    if not any("mo_outlined" in symbol for symbol in place.symbols("prog")):
+        raise Failed("the link is not outlined")
+    if os.listdir(place.scratch):
+        raise Failed("something is left in the scratch folder")
+
+
+def case_interrupted(place):
+    """Stopped while it outlines, as by Ctrl-C, it says nothing more and leaves nothing."""
+    if place.name != "gcc-bfd":
+        return
+    place.compile("streams.cc")
+    link = subprocess.Popen(
+        ["g++", "-B", place.ours, "-static", "streams.o", "-o", "prog"], cwd=place.folder,
+        env=dict(os.environ, TMPDIR=place.scratch, MO_LINK_FLAGS="-v --reruns=9"),
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
+    first = link.stderr.readline() # of the first round; more are to come
+    os.killpg(link.pid, signal.SIGINT)
+    said = link.communicate()[1] # until the linker step has closed it, too
+    if link.returncode == 0 or "round 1" not in first or "outlin" in said:
+        raise Failed(f"status {link.returncode}: {first}{said}")
+    if [name for name in os.listdir(place.scratch) if name.startswith("mo-link-")]:
+        raise Failed("something is left in the scratch folder")
+
+
+def case_32_bit(place):
+    if place.name != "gcc-bfd":
+        return
+    with open(os.path.join(place.folder, "start.s"), "w") as file:
+        file.write(".globl _start\n_start: ret\n")
+    place.must(["as", "--32", "start.s", "-o", "start.o"])
+    said = place.must([os.path.join(place.ours, "ld"), "-melf_i386", "start.o", "-o",
+                       "prog"]).stderr
+    if "not outlined: the output is a 32-bit program" not in said:
+        raise Failed(said)
 
 
 def case_like_the_real_linker(place):
