@@ -10,7 +10,8 @@
  *
  * Values are given as --name=VALUE or --name VALUE; letters as -oVALUE or -o VALUE. An
  * optional value needs the '='. When an option is given twice the last one counts, as
- * everywhere (makefiles append), but for -o: there an output would silently go missing.
+ * everywhere (makefiles append), but for -o and -R: there an output would silently go
+ * missing.
  *
  * Reference: POSIX.1-2008 XBD chapter 12; response files are those of GCC and ld.
  */
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_COUNTED = 99 };
 
@@ -48,7 +50,7 @@ const struct option options_table[] = {
      "inputs are only merged"                                                                                   },
     {"--reruns",         NULL, KIND_COUNT,  "N",         FIELD(reruns),         GROUP_WORK,
      "after the first round, outline the result up to N more times; stops early when a "
-     "round saves nothing"                                                                                      },
+     "round saves nothing (default: 0; 2 is what the linker step takes)"                                                                                      },
     {"--fold",           NULL, KIND_FLAG,   NULL,        FIELD(fold),           GROUP_WORK,
      "before the first round, keep one of all functions that are the same code (and lie in "
      "sections of their own); where an address may be compared, a jump is left of the others"                   },
@@ -59,7 +61,7 @@ const struct option options_table[] = {
      "one relocatable object with everything in it; or, when PATH ends in a slash or "
      "is a "
      "directory, one object per input under its own name, archives as archives, and "
-     "mo-outlined.o with the helpers"                                                                           },
+     "mo-outlined.o with the helpers; other files that lie there stay"                                                                           },
     {"--set-name",       NULL, KIND_TEXT,   "NAME",      FIELD(set_name),       GROUP_OUTPUT,
      "with a directory: the name that the helpers' symbols carry (default: the "
      "directory's name); two sets in one program need different names"                                          },
@@ -92,7 +94,8 @@ const struct option options_table[] = {
      "registers "
      "which those clobber survive calls to helpers"                                                             },
     {"--effort",         NULL, KIND_COUNT,  "N",         FIELD(effort),         GROUP_CHOICE,
-     "1: choose helpers fast; 2: look for a better choice, for half as much time again"                         },
+     "1, the default: choose helpers fast; 2: look for a better choice, for half as much "
+     "time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
      "an experiment: do without stay-in-place, joins, short-branches, leftovers or "
      "shared-entries; may be repeated"                                                                          },
@@ -105,7 +108,8 @@ const struct option options_table[] = {
 
     {"--report",         "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),         GROUP_LOOK,
      "print what was saved, where, and what was left alone and why; FORMAT is text, "
-     "json, json:FILE, html or html:FILE (a page that needs nothing else)"                                      },
+     "json, json:FILE, html or html:FILE (a page that needs nothing else); below -- %o "
+     "in FILE is the output of each link"                                      },
     {"--baseline",       NULL, KIND_TEXT,   "FILE",      FIELD(baseline),       GROUP_LOOK,
      "compare with the report of an earlier run (-R=json:FILE), and print what changed, "
      "the largest first"                                                                                        },
@@ -158,6 +162,7 @@ struct parser {
     const char *const *arguments;
     uint32_t count, next;
     bool seen[OPTION_COUNT];
+    const char *taken, *taken_by; /* a value that looks like an input, or NULL */
 };
 
 /* Position of a long name that ends at `size`, or OPTION_COUNT. */
@@ -310,8 +315,13 @@ static bool parse_option(struct parser *parser, const char *argument, struct err
     const struct option *option = &options_table[position];
     if (option->kind == KIND_FLAG && value)
         return fail(err, NULL, "%s takes no value", option->name);
-    if (takes_value(option) && !value && parser->next < parser->count)
+    if (takes_value(option) && !value && parser->next < parser->count) {
         value = parser->arguments[parser->next++];
+        if (position != OPTION_OUTPUT && options_is_input(value)) {
+            parser->taken = value;
+            parser->taken_by = option->name;
+        }
+    }
     if (takes_value(option) && (!value || value[0] == '\0'))
         return fail_no_value(option, err);
     if (position == OPTION_OUTPUT && parser->seen[position])
@@ -380,6 +390,9 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return false;
     if (out->compare)
         return options_check_compare(out, err);
+    if (out->inputs.count == 0 && parser->taken)
+        return fail(err, NULL, "no input files: %s was taken as the value of %s",
+                    parser->taken, parser->taken_by);
     if (out->inputs.count == 0)
         return fail(err, NULL, "no input files (--help shows examples)");
     if (!check_outline_options(parser, err) || !options_check_gate(out, err))
@@ -439,6 +452,10 @@ static bool parse_all(struct parser *parser, struct error *err)
         const char *argument = parser->arguments[parser->next++];
         if (strcmp(argument, "-") == 0)
             return fail(err, NULL, "'-': objects cannot be read from standard input");
+        if (parser->out->inputs.count == 0 && strcmp(argument, "run") == 0 &&
+            access(argument, F_OK) != 0)
+            return fail(err, NULL,
+                        "run: there is no such file; 'mo-link -- COMMAND' runs a command");
         if (argument[0] != '-')
             array_push(parser->session, &parser->out->inputs, argument);
         else if (!parse_option(parser, argument, err))

@@ -60,7 +60,9 @@ bool options_run_command(struct arena *session, const struct options *options,
 {
     const char *folder = find_folder(session);
     if (!folder)
-        return fail(err, NULL, "cannot find libexec/mo-link/ld beside this program");
+        return fail(err, NULL,
+                    "cannot find libexec/mo-link/ld beside this program: 'cmake --build' "
+                    "without a target makes it, 'cmake --install' puts it there");
     put_first(session, "COMPILER_PATH", folder);
     put_first(session, "PATH", folder);
     setenv("MO_LINK_FLAGS", quoted(session, &options->words), 1);

@@ -94,6 +94,10 @@ MO_MUST_CHECK bool options_report(struct options *out, const char *value,
 /* "text", "json", … of an enum report_format. */
 const char *options_format_name(uint32_t format);
 
+/* By its ending and by being there: functions are called like programs ("main",
+ * "test"), but hardly ever like objects. */
+bool options_is_input(const char *text);
+
 /* --baseline and --max-growth: what they say, and that they go together. */
 MO_MUST_CHECK bool options_check_gate(const struct options *options, struct error *err);
 

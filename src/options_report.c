@@ -45,18 +45,27 @@ static bool set_format(struct options *out, const char *value, struct error *err
     return true;
 }
 
+static bool same_report(const struct options *a, const struct options *b)
+{
+    return a->report == b->report && !a->report_path == !b->report_path &&
+           (!a->report_path || strcmp(a->report_path, b->report_path) == 0);
+}
+
 bool options_report(struct options *out, const char *value, const char *next,
                     struct error *err)
 {
     const char *rest;
     if (!value && next && format_of(next, &rest) != REPORT_NONE)
         return fail(err, NULL, "-R takes its format after '=': -R=%s", next);
-    return set_format(out, value ? value : "text", err);
+    struct options before = *out;
+    if (!set_format(out, value ? value : "text", err))
+        return false;
+    return before.report == REPORT_NONE || same_report(&before, out) ||
+           fail(err, NULL, "-R is given twice, and there is one report: -R=%s",
+                value ? value : "text");
 }
 
-/* By its ending and by being there: functions are called like programs ("main",
- * "test"), but hardly ever like objects. */
-static bool is_input(const char *text)
+bool options_is_input(const char *text)
 {
     struct stat status;
     size_t size = strlen(text);
@@ -67,7 +76,7 @@ static bool is_input(const char *text)
 
 bool options_check_function(const char *option, const char *value, struct error *err)
 {
-    if (!value || !is_input(value))
+    if (!value || !options_is_input(value))
         return true;
     return fail(err, NULL,
                 "%s wants the name of a function before the inputs: %s=main %s", option,

@@ -122,6 +122,8 @@ static bool write_renamed(struct arena *stage, const char *path, struct bytes by
     const struct place place = {.file = path};
     const char *name = NULL;
     int file = open_temporary(stage, path, &name);
+    if (file < 0 && errno == ENOENT)
+        return fail(err, &place, "there is no folder to write it into");
     if (file < 0)
         return fail_errno(err, &place, "cannot create a file beside it");
     bool written = write_all(file, bytes);

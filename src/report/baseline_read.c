@@ -7,6 +7,7 @@
 #include "comparison.h"
 
 #include <jansson.h>
+#include <unistd.h>
 
 /* A report that is being read, as what was or as what is. */
 struct reading {
@@ -83,6 +84,11 @@ bool comparison_read(struct comparison *comparison, bool is_new, const char *pat
     struct reading reading = {comparison, is_new};
     struct bytes text = {0};
     struct place place = {.file = path};
+    if (access(path, F_OK) != 0)
+        return fail(err, &place,
+                    "there is no such file; a run without --baseline makes one, with "
+                    "-R=json:%s",
+                    path);
     if (!file_read(comparison->session, path, &text, err))
         return false;
     json_error_t wrong;

@@ -76,6 +76,14 @@ BAD = [
     ("a.o -o ./", 1, "the output is the input a.o"),
     ("a.o -o missing/o.o", 1, "missing/o.o"),
     ("a.o a.o -o o.o", 1, "a.o is given twice"),
+    ("a.o -o missing/o.o", 1, "missing/o.o: there is no folder"),
+    ("run make", 2, "'mo-link -- COMMAND'"),
+    ("run gcc -O2 -flto", 2, "'mo-link -- COMMAND'"),
+    ("--outline --keep a.o -o o.o", 2, "a.o was taken as the value of --keep"),
+    ("a.o -o o.o -R -R=json:r.json", 2, "-R is given twice"),
+    ("a.o -o o.o -R=json:q.json -R=json:r.json", 2, "-R is given twice"),
+    ("a.c -o o.o", 1, "a.c: is not an ELF object (a .o file"),
+    ("--outline a.o -o o.o --baseline=no.json", 1, "no.json: there is no such file; a run"),
     ("@missing.rsp -o o.o", 2, "missing.rsp"),
 ]
 

@@ -78,6 +78,7 @@ def check_bisect(mo_link, folder, everything):
     assert "does not fail" in run(["sh", BISECT, "true"], folder, 1).stderr
     assert "cannot run" in run(["sh", BISECT, "./missing"], folder, 2).stderr
     assert "usage" in run(["sh", BISECT], folder, 2).stderr
+    assert "usage" in run(["sh", BISECT, "--help"], folder, 0).stdout
 
 
 def check_print(mo_link, folder):

@@ -190,11 +190,12 @@ START_TEST(last_value_counts)
     struct arena *session = arena_new();
     struct options options;
     struct error err = {0};
-    ck_assert(parse(session, "a.o -o x --outline --reruns=2 --reruns=0 -R=json:f -R",
+    ck_assert(parse(session, "a.o -o x --outline --reruns=2 --reruns=0 -R=json:f "
+                             "-R=json:f",
                     &options, &err));
     ck_assert_uint_eq(options.reruns, 0);
-    ck_assert_uint_eq(options.report, REPORT_TEXT);
-    ck_assert(options.report_path == NULL);
+    ck_assert_uint_eq(options.report, REPORT_JSON);
+    ck_assert_str_eq(options.report_path, "f");
     arena_free(session);
 }
 END_TEST
