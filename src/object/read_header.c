@@ -36,7 +36,8 @@ static bool check_magic(struct reader *reader)
     if (archive_recognise(image))
         return fail(reader->err, &place, "is an archive, not an object");
     if (!starts_with(image, ELFMAG, SELFMAG))
-        return fail(reader->err, &place, "is not an ELF object (a .o file, which a compiler writes with -c)");
+        return fail(reader->err, &place,
+                    "is not an ELF object (a .o file, which a compiler writes with -c)");
     if (image.size < sizeof(Elf64_Ehdr))
         return fail(reader->err, &place,
                     "is truncated: %" PRIu64 " bytes, less than an "
