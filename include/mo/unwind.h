@@ -134,6 +134,8 @@ struct fde_edit {
     uint32_t length;   /* bytes of the code afterwards */
     const struct row_change *changes; /* offsets from the *new* start of the code */
     uint32_t change_count;
+    const uint32_t *starts; /* where more functions begin in it, ascending, likewise */
+    uint32_t start_count;
 };
 
 /* The .eh_frame section `section` of the object with its FDEs edited: edits[i] belongs to

@@ -155,11 +155,19 @@ struct terms { /* in which terms a program is written: its CIE */
     int64_t data_align;
 };
 
+/* What a program is for. */
+struct span {
+    const struct row_change *changes;
+    uint32_t change_count;
+    uint32_t start; /* of the code, counted like the changes */
+    const uint32_t *starts; /* where more functions begin in it, ascending */
+    uint32_t start_count;
+};
+
 /* The smallest program (that we find) for the changes, without padding; returns its
  * size. With `out` NULL nothing is written. */
 uint64_t program_write(struct buffer *out, const struct terms *terms,
-                       const struct row_table *rows, const struct row_change *changes,
-                       uint32_t count, uint32_t start);
+                       const struct row_table *rows, const struct span *span);
 
 /* --- diff.c --- */
 

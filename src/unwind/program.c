@@ -21,6 +21,11 @@
  * whose own cost is below the plain difference they replace. Only their first rows are
  * needed as i, so that an ordinary function costs a few comparisons.
  *
+ * gdb (13) takes an entry in two steps, up to the start of the function and on from there,
+ * and between them forgets what was remembered if the CIE's row has no rules, as on
+ * AArch64. Then only a row behind the start of a function is remembered, and until the
+ * next function starts: a part ends there.
+ *
  * A long program is cut into parts of PART rows, between which no pair reaches; the
  * tables then fit on the stack, and sizes can be asked for without an arena.
  *
@@ -39,6 +44,7 @@ enum { PART = 96, PLAIN = UINT8_MAX };
 struct part {
     const struct terms *terms;
     uint32_t last; /* rows are numbered from 0, which holds before the part, to last */
+    uint32_t first; /* the first one that may be remembered */
     const struct row *row[PART + 1];
     uint32_t plain[PART + 1];          /* difference from the row before */
     uint32_t pair[PART + 1][PART + 1]; /* [k][j]: cost of the pair, 0: not worth it */
@@ -69,6 +75,8 @@ static bool price(struct part *part)
         part->plain[j] = (uint32_t)sink.size;
         for (uint32_t k = 0; k + 1 < j; k++) {
             part->pair[k][j] = 0;
+            if (k < part->first)
+                continue;
             if (part->plain[j] <= 2)
                 continue;
             struct row state = restored(part, k, j);
@@ -164,24 +172,46 @@ static void write_row(struct sink *sink, const struct part *part, uint32_t j)
     remember(sink, part, j);
 }
 
+/* The next part, from change `base` on: how far it reaches, and which of its rows may be
+ * remembered. `location` is where row 0 began. */
+static void cut(struct part *part, const struct span *span, uint32_t base,
+                uint32_t location)
+{
+    uint32_t left = span->change_count - base;
+    part->last = left < PART ? left : PART;
+    part->first = 0;
+    if (part->terms->initial->rule_count)
+        return;
+    uint32_t begin = span->changes[base].offset, start = span->start, next = 0;
+    for (; next < span->start_count && span->starts[next] <= begin; next++)
+        start = span->starts[next];
+    for (uint32_t i = 1; next < span->start_count && i < part->last; i++) {
+        if (span->changes[base + i].offset >= span->starts[next])
+            part->last = i;
+    }
+    while (part->first <= part->last && location <= start) {
+        if (++part->first <= part->last)
+            location = span->changes[base + part->first - 1].offset;
+    }
+}
+
 uint64_t program_write(struct buffer *out, const struct terms *terms,
-                       const struct row_table *rows, const struct row_change *changes,
-                       uint32_t count, uint32_t start)
+                       const struct row_table *rows, const struct span *span)
 {
     struct part part; /* large; only what `last` covers is ever touched */
     struct sink sink = {.out = out};
     const struct row *row = terms->initial;
-    uint32_t location = start;
+    uint32_t location = span->start;
     part.terms = terms;
-    for (uint32_t base = 0; base < count; base += part.last) {
-        part.last = count - base < PART ? count - base : PART;
+    for (uint32_t base = 0; base < span->change_count; base += part.last) {
+        cut(&part, span, base, location);
         part.row[0] = row;
         for (uint32_t j = 1; j <= part.last; j++)
-            part.row[j] = row_get(rows, changes[base + j - 1].row);
+            part.row[j] = row_get(rows, span->changes[base + j - 1].row);
         plan(&part);
         remember(&sink, &part, 0);
         for (uint32_t j = 1; j <= part.last; j++) {
-            uint32_t offset = changes[base + j - 1].offset;
+            uint32_t offset = span->changes[base + j - 1].offset;
             assert(offset >= location && (offset - location) % terms->code_align == 0);
             sink_advance(&sink, (offset - location) / terms->code_align);
             location = offset;

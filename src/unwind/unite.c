@@ -9,6 +9,8 @@
  * from the start of its entry) that leave no gap. So that unwinding stays quick, which
  * runs the program from its start, an entry stops growing at ROWS_IN_FDE row changes.
  *
+ * A state is remembered and restored within one function only; program.c says why.
+ *
  * What an unwinder calls the start of the function is the start of the entry then. It
  * matters to call-site tables; names are looked up in symbol tables.
  */
@@ -44,6 +46,7 @@ static void unite(struct arena *arena, const struct frames *frames, uint32_t fir
     for (uint32_t i = first; i < first + count; i++)
         room += frames->fdes[i].change_count;
     struct row_change *changes = arena_new_array(arena, struct row_change, room);
+    uint32_t *starts = arena_new_array(arena, uint32_t, count);
     for (uint32_t i = first; i < first + count; i++) {
         const struct fde *fde = &frames->fdes[i];
         for (uint32_t c = 0; c < fde->change_count; c++) {
@@ -51,11 +54,18 @@ static void unite(struct arena *arena, const struct frames *frames, uint32_t fir
                 changes[at++] = (struct row_change){
                     fde->changes[c].offset - head->start, fde->changes[c].row};
         }
+        starts[i - first] = length;
         length += fde->length;
         edits[i].drop = i > first;
     }
     edits[first] = (struct fde_edit){
-        .rewrite = true, .length = length, .changes = changes, .change_count = at};
+        .rewrite = true,
+        .length = length,
+        .changes = changes,
+        .change_count = at,
+        .starts = starts,
+        .start_count = count,
+    };
 }
 
 /* Returns whether there is anything to do. */

@@ -31,8 +31,8 @@ uint32_t fde_size(const struct row_table *rows, const struct cie *cie,
     (void)length; /* takes a fixed number of bytes */
     struct terms terms = {row_get(rows, cie->initial_row), cie->code_align,
                           cie->data_align};
-    uint64_t size = fde_header_size(cie) +
-                    program_write(NULL, &terms, rows, changes, change_count, start);
+    struct span span = {changes, change_count, start, NULL, 0};
+    uint64_t size = fde_header_size(cie) + program_write(NULL, &terms, rows, &span);
     return (uint32_t)align_up(size, RECORD_ALIGN);
 }
 
@@ -151,7 +151,9 @@ static void write_edited(struct writer *writer, const struct record *record,
     store_le(bytes->at + at + HEADER + pointer, pointer, edit->length);
     struct terms terms = {row_get(writer->rows, cie->initial_row), cie->code_align,
                           cie->data_align};
-    program_write(bytes, &terms, writer->rows, edit->changes, edit->change_count, 0);
+    struct span span = {edit->changes, edit->change_count, 0, edit->starts,
+                        edit->start_count};
+    program_write(bytes, &terms, writer->rows, &span);
     pad_record(bytes, at, RECORD_ALIGN);
 }
 
@@ -240,6 +242,16 @@ static uint32_t build_cie(struct buffer *bytes, uint16_t machine,
     return at;
 }
 
+/* A helper may begin at each change. */
+static struct span span_of_range(struct arena *arena, const struct frame_range *range)
+{
+    uint32_t *starts = arena_new_array(arena, uint32_t, range->change_count);
+    for (uint32_t i = 0; i < range->change_count; i++)
+        starts[i] = range->changes[i].offset;
+    return (struct span){range->changes, range->change_count, range->start, starts,
+                         range->change_count};
+}
+
 void frames_build(struct arena *arena, uint16_t machine, const struct row_table *rows,
                   const struct frame_range *ranges, uint32_t range_count,
                   uint32_t symbol, uint32_t unit, struct section *out)
@@ -266,8 +278,8 @@ void frames_build(struct arena *arena, uint16_t machine, const struct row_table 
         buffer_u32(&bytes, 0);
         buffer_u32(&bytes, range->length);
         buffer_u8(&bytes, 0); /* no augmentation data */
-        program_write(&bytes, &terms, rows, range->changes, range->change_count,
-                      range->start);
+        struct span span = span_of_range(arena, range);
+        program_write(&bytes, &terms, rows, &span);
         pad_record(&bytes, last, RECORD_ALIGN);
     }
     if (range_count)

@@ -121,8 +121,10 @@ static void check_edits(struct arena *arena, const struct object *object,
         for (uint32_t c = 0; c < fde->change_count; c++)
             changes[c] = (struct row_change){fde->changes[c].offset - fde->start,
                                              fde->changes[c].row};
-        edits[i] = (struct fde_edit){false, fde->refusal == REFUSAL_NONE, fde->length,
-                                     changes, fde->change_count};
+        edits[i] = (struct fde_edit){.rewrite = fde->refusal == REFUSAL_NONE,
+                                     .length = fde->length,
+                                     .changes = changes,
+                                     .change_count = fde->change_count};
         left += i % 3 != 0;
     }
     copy = rewritten(arena, object, rows, frames, edits);

@@ -76,8 +76,10 @@ static struct fde_edit *edit_all(struct arena *arena, const struct frames *frame
             changes[c] = (struct row_change){fde->changes[c].offset - fde->start,
                                              fde->changes[c].row};
         if (fde->refusal == REFUSAL_NONE)
-            edits[i] =
-                (struct fde_edit){false, true, fde->length, changes, fde->change_count};
+            edits[i] = (struct fde_edit){.rewrite = true,
+                                         .length = fde->length,
+                                         .changes = changes,
+                                         .change_count = fde->change_count};
     }
     return edits;
 }

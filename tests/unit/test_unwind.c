@@ -4,6 +4,7 @@
  */
 #include "mo/array.h"
 #include "mo/unwind.h"
+#include "src/unwind/internal.h"
 
 #include <check.h>
 #include <elf.h>
@@ -357,7 +358,7 @@ START_TEST(a_shortened_fde_moves_the_rest)
     struct frames frames = three_fdes();
     struct row_change plain = {0, row_at_entry(rows, EM_X86_64)};
     struct fde_edit edits[3] = {
-        [0] = {false, true, 5, &plain, 1}
+        [0] = {.rewrite = true, .length = 5, .changes = &plain, .change_count = 1}
     };
     struct frames again = rewrite(&frames, edits);
     ck_assert_uint_eq(again.fdes[0].length, 5);
@@ -382,6 +383,44 @@ START_TEST(a_row_that_comes_back_is_remembered)
     uint32_t size =
         fde_size(rows, &cie, fde.changes, fde.change_count, fde.start, 0x40);
     ck_assert_uint_eq(size, align_up(17 + sizeof program, 4));
+}
+END_TEST
+
+/* gdb forgets at the start of a function, if the CIE has no rules; see program.c. */
+START_TEST(nothing_is_remembered_over_a_start)
+{
+    struct rule rules[] = {
+        {19, RULE_OFFSET, -16, {NULL, 0}},
+        {29, RULE_OFFSET, -32, {NULL, 0}},
+        {30, RULE_OFFSET, -24, {NULL, 0}}
+    };
+    struct row framed = {
+        .cfa_register = 31, .cfa_offset = 32, .rules = rules, .rule_count = 3};
+    uint32_t entry = row_at_entry(rows, EM_AARCH64), inside = row_intern(rows, &framed);
+    struct row_change changes[] = {
+        {0,  entry },
+        {4,  inside},
+        {12, entry }, /* the end of the first function; the second begins at 16 */
+        {20, inside},
+        {28, entry },
+        {32, inside}, /* behind its epilogue */
+    };
+    struct terms terms = {row_get(rows, entry), 4, -8};
+    static const uint32_t starts[] = {16};
+    struct span span = {changes, 4, 0, starts, 1};
+    struct buffer apart = buffer_new(arena), together = buffer_new(arena);
+    program_write(&apart, &terms, rows, &span);
+    ck_assert(!memchr(apart.at, CFA_REMEMBER_STATE, apart.size));
+    span.start_count = 0;
+    program_write(&together, &terms, rows, &span);
+    ck_assert(memchr(together.at, CFA_REMEMBER_STATE, together.size));
+    ck_assert_uint_lt(together.size, apart.size);
+    /* Within the second one it may be. */
+    span = (struct span){changes, 6, 0, starts, 1};
+    struct buffer second = buffer_new(arena);
+    program_write(&second, &terms, rows, &span);
+    ck_assert(memchr(second.at + apart.size - 1, CFA_REMEMBER_STATE,
+                     second.size - apart.size + 1));
 }
 END_TEST
 
@@ -634,6 +673,7 @@ int main(void)
     tcase_add_test(tcase, a_dropped_fde_takes_its_cie_along);
     tcase_add_test(tcase, a_shortened_fde_moves_the_rest);
     tcase_add_test(tcase, a_row_that_comes_back_is_remembered);
+    tcase_add_test(tcase, nothing_is_remembered_over_a_start);
     tcase_add_test(tcase, neighbours_share_an_entry);
     tcase_add_loop_test(tcase, strangers_share_nothing, 0, 3);
     tcase_add_loop_test(tcase, helpers_get_frames, 0, 2);
