@@ -8,15 +8,18 @@ top=$(dirname "$here")
 build=${BUILD:-$top/build}
 work=$build/demo
 
+echo "== looking for what is missing, and installing it"
 sh "$here/install.sh" build
+echo "== building mo-link in $build (a minute or two on a small machine)"
 cmake -S "$top" -B "$build" -DMO_TESTS=OFF >/dev/null
-cmake --build "$build" --target mo-link -j "$(nproc)" >/dev/null
+cmake --build "$build" --target mo-link --target ld -j "$(nproc)" >/dev/null
 mkdir -p "$work"
 
 archive=$(gcc -print-file-name=libsqlite3.a)
 libraries="-lm -lpthread -ldl"
 gcc -O2 -c "$top/fixtures/demo/sqldemo.c" -o "$work/sqldemo.o"
 
+echo
 echo "== the program as it is"
 # shellcheck disable=SC2086
 gcc -o "$work/before" "$work/sqldemo.o" "$archive" $libraries
@@ -36,3 +39,6 @@ cmp "$work/before.out" "$work/after.out"
 echo
 echo "== the same result, from smaller code:"
 size "$work/before" "$work/after"
+
+echo
+echo "== to have it below a build: $build/mo-link -- make"
