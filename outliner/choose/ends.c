@@ -11,6 +11,7 @@
  * and how far down SP is. What a word is worth depends on nothing but itself, so the
  * best disjoint matches are found by one pass: the best up to an instruction is the
  * best up to the one before, or a match that ends here and the best up to its start.
+ * Most instructions end no helper; a look at their token says so.
  */
 #include "outliner/choose/choose.h"
 
@@ -31,6 +32,7 @@ struct searcher {
     struct candidates *candidates;
     struct table *nodes; /* (parent, token) -> index of `ends`; roots come first */
     array_of(struct end) ends;
+    uint8_t *roots;        /* by token, a bit for each root below which it stands */
     uint8_t *busy;         /* a bit for each instruction: edited, or stays in place */
     int64_t *best;         /* by position: up to it */
     struct match *matches; /* by position: the one that ends in front of it */
@@ -74,6 +76,8 @@ static void add_ends(struct searcher *searcher, uint32_t host, uint32_t position
 {
     const struct candidate *candidate = &searcher->candidates->items[host];
     uint32_t node = root_of(searcher->facts, candidate);
+    searcher->roots[searcher->facts->tokens->values[position - 1]] |=
+        (uint8_t)(1u << node);
     for (uint32_t k = 1; k < candidate->payload.length; k++) {
         uint32_t key[2] = {node, searcher->facts->tokens->values[position - k]};
         uint32_t count = searcher->ends.count;
@@ -184,8 +188,13 @@ static void match_all(struct searcher *searcher, const uint32_t *positions)
     for (uint32_t p = 0; p < count; p++) {
         searcher->best[p + 1] = searcher->best[p];
         searcher->matches[p + 1].node = NO_INDEX;
-        for (uint32_t root = 0; root < ROOT_COUNT; root++)
-            match_ends(searcher, positions, root, p);
+        uint32_t token = searcher->facts->tokens->values[p];
+        if (token >= count) /* separates */
+            continue;
+        for (uint32_t root = 0; root < ROOT_COUNT; root++) {
+            if (searcher->roots[token] >> root & 1)
+                match_ends(searcher, positions, root, p);
+        }
     }
 }
 
@@ -245,6 +254,7 @@ void ends_take(struct arena *stage, const struct facts *facts,
         .facts = facts,
         .candidates = candidates,
         .nodes = table_new(stage),
+        .roots = arena_alloc(stage, facts->tokens->count + 1u),
         .busy = arena_alloc(stage, facts->program->insn_count / 8 + 1),
     };
     const uint32_t *positions = positions_of_insns(stage, facts);
