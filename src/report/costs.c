@@ -44,10 +44,21 @@ static bool is_function(const struct object *object, const struct symbol *symbol
 struct named_range {
     uint32_t section, symbol;
     uint64_t start, size;
-    bool local;
+    uint8_t rank; /* the lower, the more it is the name of the function */
 };
 
-/* By place; of aliases the largest, then one that others can see, then the first. */
+/* Whom others can see, then who is local, then who is hidden: the rewriting puts hidden
+ * global names beside local ones where helpers want them, and the function's name has to
+ * be the same before and after. */
+static uint8_t rank_of(const struct symbol *symbol)
+{
+    if (symbol_is_local(symbol))
+        return 1;
+    unsigned visibility = ELF64_ST_VISIBILITY(symbol->other);
+    return visibility == STV_HIDDEN || visibility == STV_INTERNAL ? 2 : 0;
+}
+
+/* By place; of aliases the largest, then by rank, then the first. */
 static int compare_ranges(const void *left, const void *right)
 {
     const struct named_range *a = left, *b = right;
@@ -57,8 +68,8 @@ static int compare_ranges(const void *left, const void *right)
         return a->start < b->start ? -1 : 1;
     if (a->size != b->size)
         return a->size > b->size ? -1 : 1;
-    if (a->local != b->local)
-        return a->local ? 1 : -1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
     return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
 }
 
@@ -71,7 +82,7 @@ static void add_functions(struct counter *counter, uint32_t index)
         if (is_function(object, symbol))
             array_push(counter->session, &ranges,
                        ((struct named_range){symbol->section, i, symbol->value,
-                                             symbol->size, symbol_is_local(symbol)}));
+                                             symbol->size, rank_of(symbol)}));
     }
     if (ranges.count > 1)
         qsort(ranges.items, ranges.count, sizeof *ranges.items, compare_ranges);

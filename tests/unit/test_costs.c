@@ -138,6 +138,13 @@ static struct costs example(struct arena *arena)
          .type = STT_FUNC},
         {                               .name = "h",                                                             .bind = STB_GLOBAL                                                                                              },
         {.name = "alias",.size = 20,.section = 1, .type = STT_FUNC},
+        {.name = "set.0.g",
+         .value = 20,
+         .size = 10,
+         .section = 1,
+         .bind = STB_GLOBAL,
+         .type = STT_FUNC,
+         .other = STV_HIDDEN},
     };
     static const struct unit unit = {.name = "a.o"};
     static const struct object object = {.name = "a.o",
@@ -147,7 +154,7 @@ static struct costs example(struct arena *arena)
                                          .sections = sections,
                                          .section_count = 3,
                                          .symbols = symbols,
-                                         .symbol_count = 7};
+                                         .symbol_count = 8};
     static const struct object *const items[] = {&object};
     return costs_of(arena, &(struct objects){items, 1});
 }
@@ -158,6 +165,7 @@ START_TEST(shares_helpers)
     struct costs costs = example(arena);
     ck_assert_uint_eq(costs.count, 4);
     ck_assert_str_eq(costs.items[0].name, "f"); /* not its local alias */
+    ck_assert_str_eq(costs.items[1].name, "g"); /* not what our rewriting put there */
     ck_assert_uint_eq(costs.entry_count, 4);
     /* h1 is entered at three places: 3 + 4 + 4 bytes. h2 hands on its own and that. */
     ck_assert_uint_eq(costs.items[0].shared + costs.items[1].shared, 11 + 7);
