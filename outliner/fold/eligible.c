@@ -148,20 +148,21 @@ static void fix_referred(struct folder *folder)
 static void fix_described(struct folder *folder)
 {
     const struct object *object = folder->object;
+    bool *seen = arena_new_array(folder->arena, bool, object->section_count);
     for (uint32_t s = 1; s < object->section_count; s++) {
         if (!section_is_debug(&object->sections[s]))
             continue;
         for (uint32_t r = 0; r < object->sections[s].reloc_count; r++) {
             uint32_t symbol = object->sections[s].relocs[r].symbol;
             uint32_t to = object->symbols[symbol].section;
-            if (symbol == 0 || to >= object->section_count)
+            if (symbol == 0 || to >= object->section_count || seen[to])
                 continue;
+            seen[to] = true;
             for (uint32_t i = folder->first_of[to];
                  i < folder->candidates.count &&
-                 folder->candidates.items[i].section == to &&
-                 !folder->candidates.items[i].alone && !folder->candidates.items[i].fixed;
+                 folder->candidates.items[i].section == to;
                  i++)
-                folder->candidates.items[i].fixed = true;
+                folder->candidates.items[i].fixed |= !folder->candidates.items[i].alone;
         }
     }
 }
