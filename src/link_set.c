@@ -7,6 +7,7 @@
 
 #include "mo/dump.h"
 #include "mo/fold_set.h"
+#include "mo/table.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -57,6 +58,21 @@ static bool join_helper_objects(struct link *link, const struct set *set,
                          &items[home], err);
 }
 
+static const struct table *names_defined(struct link *link,
+                                         const struct objects *objects)
+{
+    struct table *names = table_new(link->session);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        const struct object *object = objects->items[i];
+        for (uint32_t s = 1; s < object->symbol_count; s++) {
+            const struct symbol *symbol = &object->symbols[s];
+            if (symbol->section != SECTION_UNDEFINED && !symbol_is_local(symbol))
+                table_intern_string(names, symbol->name);
+        }
+    }
+    return names;
+}
+
 /* A link takes some members of an archive, each for a name that somebody wants. What
  * helpers refer to was wanted by the members that they come from, and these still say
  * so; a helper itself wants nothing, or the few that are needed would bring in all
@@ -65,9 +81,12 @@ static bool join_helper_objects(struct link *link, const struct set *set,
  * In the linker step, too: the helpers of a link stand first, and a name that they want
  * would be looked for before anything is loaded. In libstdc++.a complex_io.o is the
  * first member with a copy of ~basic_stringbuf; who asks later finds the copy of some
- * other member, which is there for reasons of its own. */
+ * other member, which is there for reasons of its own. There a name that none of the
+ * files defines stays as it was: mold makes a name of a shared library that is not
+ * defined as weak as the first file says, and the next link would not look for it. */
 static void loosen_helpers(struct link *link, struct objects *objects)
 {
+    const struct table *defined = link->known_link ? names_defined(link, objects) : NULL;
     const struct object **items =
         arena_copy(link->session, objects->items, objects->count * sizeof *items);
     for (uint32_t i = 0; i < objects->count; i++) {
@@ -78,7 +97,8 @@ static void loosen_helpers(struct link *link, struct objects *objects)
                                             object->symbol_count * sizeof *symbols);
         for (uint32_t s = 1; s < object->symbol_count; s++) {
             if (symbols[s].section == SECTION_UNDEFINED &&
-                symbols[s].bind == STB_GLOBAL)
+                symbols[s].bind == STB_GLOBAL &&
+                (!defined || table_find_string(defined, symbols[s].name) != NO_INDEX))
                 symbols[s].bind = STB_WEAK;
         }
         object->symbols = symbols;
