@@ -114,13 +114,27 @@ static void set_bound(struct mover *mover, const struct debug_range *range,
     }
 }
 
+/* In lists before version 5 a pair of zeros is their end (DWARF 4, 2.6.2 and 2.17.3): an
+ * empty range at the base begins one byte behind it. Nothing is in it there, either. */
+static uint64_t empty_distance(const struct debug_range *range)
+{
+    return range->start_bound == DEBUG_FROM_BASE && !range->start_field.uleb;
+}
+
 /* Code may have moved so far that a short field cannot say it: an empty range can be said
  * in any field. */
 static void drop_range(struct mover *mover, const struct debug_range *range)
 {
     if (range->start_bound == DEBUG_FROM_BASE)
-        store(mover, &range->start_field, 0);
-    store(mover, &range->end_field, 0);
+        store(mover, &range->start_field, empty_distance(range));
+    store(mover, &range->end_field, empty_distance(range));
+}
+
+static bool is_at_base(const struct mover *mover, const struct debug_range *range,
+                       uint32_t place)
+{
+    return range->start_bound == DEBUG_FROM_BASE &&
+           place == debug_start(&mover->places, range->code, range->base);
 }
 
 static void move_range(struct mover *mover, const struct debug_range *range)
@@ -139,7 +153,7 @@ static void move_range(struct mover *mover, const struct debug_range *range)
               start, &fits);
     set_bound(mover, range, range->end_bound, &range->end_field, range->end, end, start,
               &fits);
-    if (!fits)
+    if (!fits || (start == end && is_at_base(mover, range, start)))
         drop_range(mover, range);
     forget_view(mover, &range->start_view, range->code, range->start);
     forget_view(mover, &range->end_view, range->code, range->end);

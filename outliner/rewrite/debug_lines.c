@@ -8,6 +8,8 @@
  *   It gets one at the call, before the row that was there: so the call itself keeps the
  *   line that it had.
  *
+ * Rows of no-ops that were dropped are about what is behind them.
+ *
  * A helper gets the lines of its first site, as a sequence of its own. They are no
  * statements: who sets a breakpoint on a line means its site, not what others share.
  */
@@ -112,7 +114,9 @@ static const struct debug_sequence *move_sequence(struct line_mover *mover,
     *new = *old;
     for (uint32_t i = 0; i < old->row_count;) {
         const struct piece *piece = piece_at(mover, old, old->rows[i].position);
-        if (piece->kind == PIECE_REPLACED && piece[1].old_start > piece->old_start) {
+        bool dropped = debug_is_dropped(&mover->places, old->code, old->rows[i].position);
+        if (!dropped && piece->kind == PIECE_REPLACED &&
+            piece[1].old_start > piece->old_start) {
             i = move_payload(mover, &list, old, i, piece);
             continue;
         }

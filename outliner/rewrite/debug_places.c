@@ -11,7 +11,7 @@
  *   byte into the call is what an unwinder from the helper does not look at;
  * - a call that has moved into a helper returns there, unless it was the last one of a
  *   thunk or a tail: the replacement stands for it then;
- * - a label in there is gone;
+ * - a label in there is gone, unless what was there were no-ops: it is behind them;
  * - a call in a tail that others jump to is not only the function's own any more, and what
  *   is said of its arguments need not be true: gone, too.
  *
@@ -41,6 +41,20 @@ static bool is_inside(const struct layout *layout, uint32_t position)
 {
     const struct piece *piece = offsets_piece(&layout->offsets, position);
     return piece->kind == PIECE_REPLACED && position > piece->old_start;
+}
+
+/* The piece is what --drop-alignment dropped: a site leaves something. */
+static bool is_dropped(const struct layout *layout, const struct piece *piece)
+{
+    return piece->kind == PIECE_REPLACED && piece[1].new_start == piece->new_start &&
+           layout->edits.items[piece->edit].site == NO_INDEX;
+}
+
+bool debug_is_dropped(const struct debug_places *places, uint32_t section,
+                      uint32_t position)
+{
+    const struct layout *layout = layout_of(places, section);
+    return layout && is_dropped(layout, offsets_piece(&layout->offsets, position));
 }
 
 bool debug_is_inside(const struct debug_places *places, uint32_t section,
@@ -161,9 +175,10 @@ uint32_t debug_point_place(const struct debug_places *places,
     case DEBUG_RETURN: return return_place(places, layout, point->position);
     case DEBUG_CALL: return call_place(places, layout, point->position);
     case DEBUG_LABEL:
-        return is_inside(layout, point->position)
-                   ? NO_INDEX
-                   : offsets_start(&layout->offsets, point->position);
+        if (is_inside(layout, point->position) &&
+            !is_dropped(layout, offsets_piece(&layout->offsets, point->position)))
+            return NO_INDEX;
+        break;
     case DEBUG_START:
     case DEBUG_ENTRY: break;
     }

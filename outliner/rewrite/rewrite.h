@@ -313,6 +313,9 @@ bool debug_moves(const struct debug_places *places, uint32_t section);
 /* It has been replaced, but for its start. */
 bool debug_is_inside(const struct debug_places *places, uint32_t section,
                      uint32_t position);
+/* It is among no-ops that are dropped. */
+bool debug_is_dropped(const struct debug_places *places, uint32_t section,
+                      uint32_t position);
 
 /* debug_lines.c */
 void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places);

@@ -52,16 +52,37 @@ static bool is_target(const struct edges *edges, uint32_t index)
     return edges->start[index + 1] > edges->start[index];
 }
 
+/* By instruction of the function: another one takes its address. (GCC's AArch64 jump
+ * tables count from a label that has the no-ops of the first case behind it.) */
+static bool *find_taken(struct arena *arena, const struct program *program,
+                        const struct function *function)
+{
+    bool *taken = arena_new_array(arena, bool, function->insn_count);
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t number = function->first_insn + i;
+        const struct insn *insn = &program->insns[number];
+        if (insn->flow != FLOW_NEXT || !(insn->traits & INSN_PC_RELATIVE) ||
+            insn->target < function->start || insn->target >= function->end)
+            continue;
+        uint32_t at = program_insn_at(program, function->code, insn->target);
+        if (at != NO_INDEX)
+            taken[at - function->first_insn] = true;
+    }
+    return taken;
+}
+
 /* (No-ops that something leads to are code: what is written at -O0 where nothing was
  * to be done.) */
 static void unpad_function(struct arena *arena, const struct program *program,
                            const struct function *function, struct edits *out)
 {
     struct edges edges = function_edges(arena, program, function);
+    const bool *taken = find_taken(arena, program, function);
     uint32_t first = function->first_insn, end = first + function->insn_count;
     for (uint32_t i = first; i < end; i++) {
         if (is_padding(&program->insns[i]) &&
-            !is_target(&edges, i - function->first_insn))
+            !is_target(&edges, i - function->first_insn) &&
+            !taken[i - function->first_insn])
             continue;
         if (aligns(program, function, first, i)) {
             const struct insn *start = &program->insns[first];

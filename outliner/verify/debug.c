@@ -9,6 +9,9 @@
  * now; or, when that instruction is in a helper, to the next one of the function that is
  * not. The place of a variable may also end one byte into a call that is now where one of
  * its instructions was.
+ *
+ * Where no-ops were dropped, `before` is the result. Nothing but empty ranges has been
+ * taken back then, and a position has moved only from among no-ops to behind them.
  */
 #include "outliner/verify/verify.h"
 
@@ -53,6 +56,8 @@ bool debug_positions_agree(const struct verify *verify, struct spot before,
     if (!map->identity && map->starts && before.offset <= map->size &&
         views_around(verify, before, after, &old, &new))
         return true;
+    if (verify->dropped)
+        return gone_agrees(verify, before, after);
     if (map->identity || !map->starts || before.offset > map->size ||
         verify->after_of[before.object][before.section] != after.section)
         return false;
@@ -248,6 +253,10 @@ static bool point_agrees(const struct verify *verify, uint32_t object,
         return a->role != DEBUG_START && a->role != DEBUG_ENTRY;
     if (a->role == DEBUG_START)
         return debug_positions_agree(verify, before, after);
+    if (verify->dropped)
+        return positions_agree(verify, before, after) ||
+               (a->role == DEBUG_LABEL && gone_agrees(verify, before, after)) ||
+               (a->role == DEBUG_RETURN && ends_agree(verify, before, after));
     return positions_agree(verify, before, after) ||
            (a->role == DEBUG_RETURN && ends_agree(verify, before, after)) ||
            (a->role == DEBUG_CALL && is_entered(verify, before, after));
@@ -264,7 +273,8 @@ static bool points_agree(const struct verify *verify, uint32_t object,
         struct spot spot = {object, point->field.section, point->field.offset};
         bool there =
             j < b->point_count && same_point(verify, object, point, &b->points[j]);
-        bool may_go = point->role != DEBUG_START && point->role != DEBUG_ENTRY;
+        bool may_go = point->role != DEBUG_START && point->role != DEBUG_ENTRY &&
+                      !verify->dropped;
         if (!there && !may_go)
             return differs(verify, spot, "an address is gone", err);
         if (there && !point_agrees(verify, object, point, &b->points[j]))
@@ -282,12 +292,14 @@ static bool range_agrees(const struct verify *verify, uint32_t object,
     struct spot start = {object, a->code, a->start}, end = {object, a->code, a->end};
     struct spot new_start = {object, b->code, b->start},
                 new_end = {object, b->code, b->end};
-    if (b->start == b->end)
+    const struct debug_range *result = verify->dropped ? a : b;
+    if (result->start == result->end)
         return true;
     if (!debug_positions_agree(verify, start, new_start))
         return false;
     return debug_positions_agree(verify, end, new_end) ||
-           (a->location && ends_in_call(verify, start, a->end, b->end));
+           (a->location && !verify->dropped &&
+            ends_in_call(verify, start, a->end, b->end));
 }
 
 static bool ranges_agree(const struct verify *verify, uint32_t object,

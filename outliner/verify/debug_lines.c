@@ -56,6 +56,14 @@ static bool instructions_agree(const struct verify *verify, uint32_t object,
     return true;
 }
 
+/* Row number `j` is about the new place of an old position. */
+static bool stands_at(const struct verify *verify, struct spot old, uint32_t place,
+                      const struct debug_sequence *b, uint32_t j)
+{
+    struct spot new = {old.object, b->code, b->rows[j].position};
+    return new.offset == place || gone_agrees(verify, old, new);
+}
+
 static bool rows_agree(const struct verify *verify, uint32_t object,
                        const struct debug_sequence *a, const struct debug_sequence *b,
                        struct error *err)
@@ -63,18 +71,19 @@ static bool rows_agree(const struct verify *verify, uint32_t object,
     const struct section_map *map = &verify->maps[object][a->code];
     uint32_t j = 0;
     for (uint32_t i = 0; i < a->row_count; i++) {
-        uint32_t place = place_of(map, a->rows[i].position);
+        struct spot at = {object, a->code, a->rows[i].position};
+        uint32_t place = place_of(map, at.offset);
         if (place == NO_INDEX)
             continue;
-        while (j < b->row_count && (b->rows[j].position != place ||
-                                    !same_row(&a->rows[i], &b->rows[j])))
+        while (j < b->row_count &&
+               (!stands_at(verify, at, place, b, j) ||
+                !same_row(&a->rows[i], &b->rows[j])))
             j++;
         if (j++ == b->row_count)
-            return differs(verify,
-                           (struct spot){object, a->code, a->rows[i].position},
-                           "a row is gone", err);
+            return differs(verify, at, "a row is gone", err);
     }
-    return true;
+    return !verify->dropped || a->row_count == b->row_count ||
+           differs(verify, (struct spot){object, a->code, a->last}, "more rows", err);
 }
 
 static bool sequences_agree(const struct verify *verify, uint32_t object,
@@ -88,9 +97,10 @@ static bool sequences_agree(const struct verify *verify, uint32_t object,
     struct spot before = {object, a->code, a->last}, after = {object, b->code, b->last};
     if (verify->after_of[object][a->code] != b->code)
         return differs(verify, spot, "a sequence of other code", err);
-    bool same_end =
-        debug_positions_agree(verify, before, after) ||
-        (b->row_count && b->rows[b->row_count - 1].position == b->last);
+    const struct debug_sequence *result = verify->dropped ? a : b;
+    bool same_end = debug_positions_agree(verify, before, after) ||
+                    (result->row_count &&
+                     result->rows[result->row_count - 1].position == result->last);
     return (same_end || differs(verify, before, "a sequence ends elsewhere", err)) &&
            instructions_agree(verify, object, a, b, err) &&
            rows_agree(verify, object, a, b, err);

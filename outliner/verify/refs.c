@@ -197,6 +197,31 @@ bool positions_agree(const struct verify *verify, struct spot before, struct spo
            inside_agrees(verify, before, after);
 }
 
+/* `after` lies among no-ops that have gone right before `before`. */
+static bool has_gone(const struct section_map *map, uint32_t before, uint32_t after)
+{
+    uint32_t low = 0, high = map->gone.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (map->gone.items[middle].before < before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < map->gone.count && map->gone.items[low].before == before; low++)
+        if (map->gone.items[low].first <= after && after <= map->gone.items[low].end)
+            return true;
+    return false;
+}
+
+bool gone_agrees(const struct verify *verify, struct spot before, struct spot after)
+{
+    return verify->dropped && before.object == after.object &&
+           verify->after_of[before.object][before.section] == after.section &&
+           has_gone(&verify->maps[before.object][before.section], before.offset,
+                    after.offset);
+}
+
 /* It lies in data, then, which looks like an instruction: what else it could be keeps
  * its distance. */
 static bool is_excused(struct verify *verify, const struct pending *pending)

@@ -158,6 +158,6 @@ bool shake_verify(const struct objects *before, const struct objects *after,
 bool unpad_verify(const struct objects *before, const struct objects *after,
                   uint32_t workers, struct error *err)
 {
-    struct verify verify = {.padded = true, .any_row = true, .workers = workers};
+    struct verify verify = {.padded = true, .dropped = true, .workers = workers};
     return verify_run(after, before, verify, err);
 }

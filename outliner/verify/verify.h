@@ -68,12 +68,19 @@ struct suspect {
 };
 
 /* Where the code of a section of `before` has gone. */
+/* No-ops of `after` that `before` has not. */
+struct gone {
+    uint32_t before;     /* where they would be: section offset of `before` */
+    uint32_t first, end; /* where they are: of `after` */
+};
+
 struct section_map {
     bool identity;    /* nothing changed; the rest is unused */
     uint32_t size;    /* of the old section */
     uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
     bool *taken;      /* by old offset: an instruction takes its address */
     array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
+    array_of(struct gone) gone; /* sorted by `before` */
     array_of(struct island) islands;
 };
 
@@ -107,7 +114,9 @@ struct verify {
     struct program *tables;
     struct arena *tables_arena;
     bool padded; /* `after` may have no-ops that `before` has not … */
-    bool any_row; /* … whatever their rows say */
+    /* … because they were dropped: `before` is the result. Rows of what was dropped do
+     * not matter, and what debug information said of it, it says of what is behind. */
+    bool dropped;
     array_of(struct pending) pending;
     array_of(struct suspect) suspects;
     struct table *claimed;   /* what helpers' rows say of saved registers … */
@@ -154,6 +163,9 @@ bool meanings_agree(struct verify *verify, const struct meaning *before,
  * complete. */
 bool positions_agree(const struct verify *verify, struct spot before,
                      struct spot after);
+/* No-ops were dropped, and the position in `after` lies among some that were right before
+ * the one in `before`. Only debug information may speak of those. */
+bool gone_agrees(const struct verify *verify, struct spot before, struct spot after);
 /* Index of the first pair of `ends` that is not before an old offset. */
 uint32_t first_end(const struct section_map *map, uint32_t before);
 bool verify_pending(struct verify *verify, struct error *err);

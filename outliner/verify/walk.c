@@ -152,11 +152,20 @@ static bool pass_padding(struct walk *walk, uint32_t end, struct error *err)
     while (walk->after.offset < end &&
            view_at(walk->verify, &walk->verify->after, walk->after, &after) &&
            (after.insn.traits & INSN_NOP) && after.reloc_count == 0) {
-        if (!walk->verify->any_row && !walk_check_row(walk, NOT_KEPT, err))
+        if (!walk->verify->dropped && !walk_check_row(walk, NOT_KEPT, err))
             return false;
         walk->after.offset += after.insn.length;
     }
     return true;
+}
+
+/* Positions among no-ops that have gone mean what is behind them. */
+static void note_gone(struct walk *walk, struct section_map *map, uint32_t before,
+                      uint32_t first, uint32_t end)
+{
+    struct gone gone = {before, first, end};
+    if (first < end)
+        array_push(walk->verify->arena, &map->gone, gone);
 }
 
 static void note_end(struct walk *walk, struct section_map *map)
@@ -218,8 +227,10 @@ static bool walk_code(struct walk *walk, struct section_map *map, struct pair st
     walk->after.offset = start.after;
     for (uint32_t i = 0; walk->before.offset < code_end; i++) {
         const struct view *view = &walk->views.items[i];
+        uint32_t first = walk->after.offset;
         if (walk->verify->padded && !pass_padding(walk, end.after, err))
             return false;
+        note_gone(walk, map, walk->before.offset, first, walk->after.offset);
         if (walk->depth == 0) {
             if (walk->after.offset >= end.after)
                 return verify_fail(walk->verify, walk->before, walk->after, err,
@@ -234,6 +245,8 @@ static bool walk_code(struct walk *walk, struct section_map *map, struct pair st
         return verify_fail(walk->verify, walk->before, walk->after, err,
                            "a helper goes on behind the end of a function");
     note_end(walk, map);
+    if (code_end == end.before)
+        note_gone(walk, map, code_end, walk->after.offset, end.after);
     walk->before.offset = end.before;
     return check_padding(walk, end.after, err);
 }
