@@ -45,7 +45,7 @@ void dump_place(FILE *out, const struct program *program, uint32_t insn)
 }
 
 static void dump_program(FILE *out, const struct options *options, struct arena *stage,
-                         const struct program *program)
+                         const struct program *program, const struct report *folds)
 {
     if (options->dump == DUMP_CODE) {
         dump_code(out, program);
@@ -73,13 +73,14 @@ static void dump_program(FILE *out, const struct options *options, struct arena 
     struct plan plan = {0};
     plan_make(stage, program, &tokens, &choice, &plan);
     if (options->explain)
-        explain(out, program, &tokens, &plan, &choice, options->explain);
+        explain(out, program, &tokens, &plan, &choice, folds, options->explain);
     else
         dump_plan(out, program, &plan);
 }
 
 bool dump_set(FILE *out, const struct options *options, bool loose,
-              const struct objects *objects, struct row_table *rows, struct error *err)
+              const struct objects *objects, const struct report *folds,
+              struct row_table *rows, struct error *err)
 {
     if (options->dump == DUMP_OBJECT) {
         for (uint32_t i = 0; i < objects->count; i++)
@@ -93,7 +94,7 @@ bool dump_set(FILE *out, const struct options *options, bool loose,
     struct program *program = NULL;
     bool ok = program_lift(stage, objects, rows, &lift, &program, err);
     if (ok)
-        dump_program(out, options, stage, program);
+        dump_program(out, options, stage, program, folds);
     arena_free(stage);
     return ok;
 }

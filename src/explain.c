@@ -193,16 +193,34 @@ static uint32_t explain_frozen(FILE *out, const struct program *program,
     return found;
 }
 
+/* Functions that are not here any more, or only as a jump. */
+static uint32_t explain_folded(FILE *out, const struct report *folds, const char *glob)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; folds && i < folds->folds.count; i++) {
+        const struct report_folded *folded = &folds->folds.items[i];
+        if (fnmatch(glob, folded->name, 0) != 0)
+            continue;
+        fprintf(out, "%s: %s, %" PRIu32 " bytes: folded: %s %s\n", folded->name,
+                folded->unit, folded->bytes,
+                folded->jumps ? "it is a jump to" : "it is the same code as",
+                folded->heir);
+        found++;
+    }
+    return found;
+}
+
 void explain(FILE *out, const struct program *program, const struct tokens *tokens,
              const struct plan *plan, const struct plan_options *choice,
-             const char *glob)
+             const struct report *folds, const char *glob)
 {
     struct arena *stage = arena_new();
     struct explainer explainer = {.stage = stage, .program = program, .plan = plan};
     find_covers(&explainer, tokens);
     find_sites(&explainer);
     explainer.best = candidates_best(stage, program, tokens, choice);
-    uint32_t found = explain_frozen(out, program, glob);
+    uint32_t found = explain_folded(out, folds, glob);
+    found += explain_frozen(out, program, glob);
     for (uint32_t i = 0; i < program->function_count; i++) {
         const struct code *code = &program->code[program->functions[i].code];
         if (code->refusal != REFUSAL_NONE ||

@@ -15,10 +15,26 @@
 
 #include "link_parts.h"
 #include "mo/dump.h"
+#include "mo/fold_set.h"
 #include "mo/parallel.h"
 #include "mo/warnings.h"
 
 #include <stdio.h>
+
+/* What the rounds begin with: the set, folded if it is to be. */
+static bool look_at_set(struct link *link, const struct set *given, struct error *err)
+{
+    struct options options = *link->options;
+    options.verbose = false; /* it is told when it is done in earnest */
+    struct report report = report_new(link->session);
+    struct fold_job job = {link->session, &options, link->rows,
+                           link->decoder, link->workers, &report};
+    struct set set = *given;
+    bool folds = options.fold && options.dump != DUMP_OBJECT;
+    return (!folds || fold_set(&job, given, &set, err)) &&
+           dump_set(stdout, &options, set.archive != NO_INDEX, &set.objects,
+                    folds ? &report : NULL, link->rows, err);
+}
 
 static bool look_at_sets(struct link *link, struct error *err)
 {
@@ -27,9 +43,7 @@ static bool look_at_sets(struct link *link, struct error *err)
         return true;
     for (uint32_t i = 0; i < link->before.count; i++) {
         const struct set *set = &link->before.items[i];
-        if (set->objects.count > 0 &&
-            !dump_set(stdout, options, set->archive != NO_INDEX, &set->objects,
-                      link->rows, err))
+        if (set->objects.count > 0 && !look_at_set(link, set, err))
             return false;
     }
     return true;

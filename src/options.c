@@ -482,13 +482,15 @@ static bool read_profile(struct parser *parser, struct error *err)
 {
     struct options *out = parser->out;
     struct bytes text;
-    struct table *hot;
+    struct table *hot, *all;
     if (!out->profile)
         return true;
     if (!file_read(parser->session, out->profile, &text, err) ||
-        !profile_read(parser->session, out->profile, text, out->hot_share, &hot, err))
+        !profile_read(parser->session, out->profile, text, out->hot_share, &hot, &all,
+                      err))
         return false;
     out->hot = hot;
+    out->profiled = all;
     return true;
 }
 

@@ -191,7 +191,8 @@ static bool read_lines(struct profile *profile, const char *text,
 }
 
 bool profile_read(struct arena *session, const char *path, struct bytes text,
-                  uint32_t percent, struct table **hot, struct error *err)
+                  uint32_t percent, struct table **hot, struct table **all,
+                  struct error *err)
 {
     char *copy = arena_alloc(session, text.size + 1);
     memcpy(copy, text.at, text.size);
@@ -200,10 +201,12 @@ bool profile_read(struct arena *session, const char *path, struct bytes text,
     uint32_t list_line, perf_line;
     if (read_lines(&list, copy, read_pair, &list_line)) {
         *hot = choose(&list, percent);
+        *all = list.names;
         return true;
     }
     if (read_lines(&perf, copy, read_perf, &perf_line)) {
         *hot = choose(&perf, percent);
+        *all = perf.names;
         return true;
     }
     uint32_t line = perf_line > list_line ? perf_line : list_line;

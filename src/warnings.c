@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "mo/warnings.h"
 
+#include "mo/table.h"
+
 #include <elf.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -74,6 +76,34 @@ static void warn_each(FILE *out, const struct sets *sets, const struct text_list
     }
 }
 
+static bool is_profiled(const struct object *object, const struct table *names)
+{
+    for (uint32_t i = 1; i < object->symbol_count; i++) {
+        const struct symbol *symbol = &object->symbols[i];
+        if (symbol->section != SECTION_UNDEFINED &&
+            table_find_string(names, symbol->name) != NO_INDEX)
+            return true;
+    }
+    return false;
+}
+
+/* A profile names much that is no input (the kernel, libraries); one of which nothing is
+ * here is that of another program, or has other names (perf demangles). */
+static void warn_profile(FILE *out, const struct options *options,
+                         const struct sets *sets)
+{
+    bool found = options->profiled == NULL;
+    for (uint32_t i = 0; i < sets->count && !found; i++) {
+        const struct objects *objects = &sets->items[i].objects;
+        for (uint32_t j = 0; j < objects->count && !found; j++)
+            found = is_profiled(objects->items[j], options->profiled);
+    }
+    if (!found)
+        fprintf(out, "mo-link: warning: --profile=%s: %s\n", options->profile,
+                table_count(options->profiled) ? "none of its functions is here"
+                                               : "there is no function in it");
+}
+
 void warn_unmatched(FILE *out, const struct options *options, const struct sets *sets)
 {
     warn_each(out, sets, &options->keep, names_function, "--keep", "function");
@@ -81,6 +111,7 @@ void warn_unmatched(FILE *out, const struct options *options, const struct sets 
     warn_each(out, sets, &options->keep_sections, names_section, "--keep-section",
               "code section");
     warn_each(out, sets, &options->keep_files, names_unit, "--keep-file", "input");
+    warn_profile(out, options, sets);
 }
 
 bool check_named(const struct options *options, const struct sets *sets,

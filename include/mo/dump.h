@@ -9,6 +9,7 @@
 #include "mo/options.h"
 #include "mo/plan.h"
 #include "mo/program.h"
+#include "mo/report.h"
 
 #include <stdio.h>
 
@@ -17,9 +18,11 @@ struct lift_options lift_options_of(const struct options *options);
 struct plan_options plan_options_of(const struct options *options);
 
 /* Does the stages of the first round over one set, up to the one that --dump names (or
- * all for --explain), and prints what was asked for. */
+ * all for --explain), and prints what was asked for. `folds`: what was folded in it
+ * before, or NULL. */
 MO_MUST_CHECK bool dump_set(FILE *out, const struct options *options, bool loose,
-                            const struct objects *objects, struct row_table *rows,
+                            const struct objects *objects,
+                            const struct report *folds, struct row_table *rows,
                             struct error *err);
 
 /* --- dump_object.c, dump_code.c, dump_rows.c, dump_plan.c,
@@ -40,7 +43,7 @@ void dump_plan(FILE *out, const struct program *program, const struct plan *plan
  * instructions what became of it and why. */
 void explain(FILE *out, const struct program *program, const struct tokens *tokens,
              const struct plan *plan, const struct plan_options *choice,
-             const char *glob);
+             const struct report *folds, const char *glob);
 
 /* By instruction index: what the best candidate that covers it would save, or 0. */
 const int64_t *candidates_best(struct arena *arena, const struct program *program,

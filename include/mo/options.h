@@ -55,6 +55,7 @@ struct options {
     const char *profile;            /* path, or NULL */
     uint32_t hot_share;             /* per cent of the samples */
     const struct table *hot;        /* names that the profile has found; NULL: none */
+    const struct table *profiled;   /* all names in it; NULL: none */
     bool outline_hot;               /* take .text.hot, too */
     int64_t min_saving;             /* loaded bytes, per helper */
     bool no_veneers;

@@ -204,6 +204,31 @@ def check_talk(mo_link, folder):
     assert "the set as a whole" in said
 
 
+def check_folded_explained(mo, folder):
+    with open(os.path.join(folder, "twins.c"), "w") as file:
+        file.write("".join(f"int twin{i}(int *p) {{ return p[0] * 7 + p[1] * p[2]; }}\n"
+                           for i in range(2)))
+    run(["gcc", "-O2", "-c", "twins.c"], folder, check=True)
+    said = mo("--explain=twin* --outline --fold --dry-run twins.o")
+    assert "twin1: twins.o, 15 bytes: folded: it is a jump to twin0" in said, said
+    said = mo("--explain=twin* --outline --dry-run twins.o")
+    assert "folded" not in said and said.count(": open") == 2, said
+    for name in "twins.c", "twins.o":
+        os.remove(os.path.join(folder, name))
+
+
+def check_profile_warnings(mo_link, folder):
+    for text, said in (("", "there is no function in it"),
+                       ("nobody 5\n", "none of its functions is here"),
+                       ("nobody 5000\nfirst 1\n", "")):
+        with open(os.path.join(folder, "p.txt"), "w") as file:
+            file.write(text)
+        result = run([mo_link, "--outline", "--dry-run", "--profile=p.txt", "a.o"], folder)
+        assert result.returncode == 0, result.stderr
+        assert (said in result.stderr) if said else not result.stderr, result.stderr
+    os.remove(os.path.join(folder, "p.txt"))
+
+
 def check_good(mo_link, folder):
     def mo(line):
         result = run([mo_link] + line.split(), folder)
@@ -227,6 +252,8 @@ def check_good(mo_link, folder):
     for stage in "object code rows tokens repeats candidates plan".split():
         assert mo(f"--dump={stage} a.o b.o") != "" or stage == "rows"
     assert "first" in mo("--explain=fir* a.o b.o")
+    check_folded_explained(mo, folder)
+    check_profile_warnings(mo_link, folder)
     assert "Verified" in mo("--outline -R --dry-run a.o b.o")
     assert "usage" in mo("--help") and mo("--version").startswith("mo-link ")
     assert tree(folder) == before, "something was written"

@@ -48,8 +48,8 @@ START_TEST(reads)
     struct arena *arena = arena_new();
     struct bytes text = {(const uint8_t *)example->text, strlen(example->text)};
     struct error err = {0};
-    struct table *hot;
-    bool ok = profile_read(arena, "p.txt", text, example->percent, &hot, &err);
+    struct table *hot, *all;
+    bool ok = profile_read(arena, "p.txt", text, example->percent, &hot, &all, &err);
     ck_assert_msg(ok == (example->hot != NULL), "%d: %s", _i, ok ? "read" : err.message);
     if (!ok) {
         ck_assert_msg(strstr(err.message, example->said) != NULL, "%s", err.message);
