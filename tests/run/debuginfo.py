@@ -428,7 +428,8 @@ def main():
     parser.add_argument("--only", default="", help="part of a case's name")
     parser.add_argument("--all", action="store_true",
                         help="every program at every level, not at one each")
-    parser.add_argument("--stops", type=int, default=150)
+    parser.add_argument("--stops", type=int, default=70,
+                        help="places where gdb stops, at most about so many for each program")
     args = parser.parse_args()
     args.mo_link, args.work = os.path.abspath(args.mo_link), os.path.abspath(args.work)
     shutil.rmtree(args.work, ignore_errors=True)
