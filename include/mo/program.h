@@ -221,6 +221,9 @@ uint32_t program_function_at(const struct program *program, uint32_t code, uint3
 uint32_t program_insn_at(const struct program *program, uint32_t code, uint32_t offset);
 /* The same when its function is known. */
 uint32_t program_insn_in(const struct program *program, uint32_t function, uint32_t offset);
+/* The instruction of a function that holds the byte at this offset, or NO_INDEX. */
+uint32_t program_insn_around(const struct program *program, uint32_t function,
+                             uint32_t offset);
 uint32_t program_function_of_insn(const struct program *program, uint32_t insn);
 uint32_t program_block_of_insn(const struct program *program, uint32_t insn);
 const uint8_t *program_bytes(const struct program *program, uint32_t insn);
@@ -249,6 +252,15 @@ struct referent {
 };
 struct referent program_referent(const struct object *object, const struct reloc *reloc,
                                  uint8_t bias);
+
+/* The instruction that a relocation of a code section lies in; NO_INDEX when the section
+ * is none (code NO_INDEX), or its instructions are not known there. */
+uint32_t program_insn_of_reloc(const struct program *program, uint32_t code,
+                               const struct reloc *reloc);
+/* The bias of a relocation in this instruction, as in target.reloc_bias; 0 for NO_INDEX
+ * and for kinds that have none. */
+uint8_t insn_reloc_bias(const struct program *program, uint32_t insn,
+                        const struct reloc *reloc);
 
 /* What an instruction reads and certainly overwrites, calls taken by what may be assumed
  * of their callees (liveness.c): a call reads the argument registers, and kills nothing

@@ -12,26 +12,6 @@
 #include <elf.h>
 #include <stdlib.h>
 
-static uint32_t insn_around(const struct program *program, uint32_t code,
-                            uint64_t offset)
-{
-    if (code == NO_INDEX || program->code[code].function_count == 0)
-        return NO_INDEX;
-    uint32_t function = program_function_at(program, code, (uint32_t)offset);
-    if (function == NO_INDEX || program->functions[function].insn_count == 0)
-        return NO_INDEX;
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (program->insns[middle].offset <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct lead fold_lead(const struct folder *folder, uint32_t section, uint32_t reloc)
 {
     const struct program *program = folder->program;
@@ -42,19 +22,19 @@ struct lead fold_lead(const struct folder *folder, uint32_t section, uint32_t re
     if (at->symbol == 0 || symbol->section >= folder->object->section_count)
         return (struct lead){.section = SECTION_UNDEFINED};
     const struct reloc_kind *kind = program->target->reloc_kind(at->type);
+    uint32_t insn = program_insn_of_reloc(
+        program, program_code_of(program, folder->number, section), at);
     bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL);
-    uint32_t insn =
-        insn_around(program, program_code_of(program, folder->number, section),
-                    at->offset);
-    uint8_t bias = 0;
     if (insn != NO_INDEX && relative) {
-        const struct insn *around = &program->insns[insn];
-        bias = program->target->reloc_bias(around, at->offset);
-        lead.transfers = around->flow == FLOW_JUMP || around->flow == FLOW_BRANCH ||
-                         around->flow == FLOW_CALL;
+        enum flow flow = (enum flow)program->insns[insn].flow;
+        lead.transfers =
+            flow == FLOW_JUMP || flow == FLOW_BRANCH || flow == FLOW_CALL;
     }
-    lead.exact = kind && (insn != NO_INDEX || kind->kind == RELOC_ABSOLUTE);
-    lead.position = (int64_t)((uint64_t)symbol->value + (uint64_t)at->addend + bias);
+    /* An addend to what goes through the GOT is none to the symbol. */
+    bool indirect = kind && kind->kind == RELOC_GOT && symbol->type == STT_SECTION;
+    lead.exact = kind && !indirect && (insn != NO_INDEX || kind->kind == RELOC_ABSOLUTE);
+    lead.position = wrapping_add(wrapping_add((int64_t)symbol->value, at->addend),
+                                 insn_reloc_bias(program, insn, at));
     return lead;
 }
 

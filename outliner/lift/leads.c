@@ -16,27 +16,11 @@ static bool covers(const struct insn *insn, uint32_t offset)
     return insn->offset <= offset && offset - insn->offset < insn->length;
 }
 
-/* The instruction of the function that holds this byte. */
-static uint32_t insn_covering(const struct program *program, uint32_t function,
-                              uint32_t offset)
-{
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct insn *insn = &program->insns[middle];
-        if (insn->offset + insn->length <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 enum { NEARBY_INSNS = 16 };
 
-/* The same, of a code section; NO_INDEX when it lies in no function. The one before it
- * that was asked for last (`near`, or NO_INDEX) is usually not far. */
+/* The instruction that holds this byte of a code section; NO_INDEX when it lies in no
+ * function. The one before it that was asked for last (`near`, or NO_INDEX) is usually not
+ * far. */
 static uint32_t insn_around(const struct program *program, uint32_t code,
                             uint32_t offset, uint32_t near)
 {
@@ -50,7 +34,7 @@ static uint32_t insn_around(const struct program *program, uint32_t code,
     }
     uint32_t function = program_function_at(program, code, offset);
     bool none = function == NO_INDEX || program->functions[function].opaque;
-    return none ? NO_INDEX : insn_covering(program, function, offset);
+    return none ? NO_INDEX : program_insn_around(program, function, offset);
 }
 
 /* What a worker leaves to be done: an instruction (reloc NO_INDEX) or a relocation. */

@@ -23,27 +23,19 @@ struct outside {
     array_of(struct wanted) wanted;
 };
 
-static uint8_t bias_of(const struct program *program, uint32_t code,
-                       const struct reloc *reloc)
+/* What is added to the symbol, bias included. Fields of code that is not decoded, and whose
+ * bias is not known therefore, nearly all mean the symbol itself. */
+static int64_t meant_addend(const struct program *program, uint32_t code,
+                            const struct reloc *reloc)
 {
-    uint32_t function =
-        code == NO_INDEX ? NO_INDEX
-                         : program_function_at(program, code, (uint32_t)reloc->offset);
-    if (function == NO_INDEX)
+    bool biased = code != NO_INDEX && program->target->code_align == 1;
+    const struct reloc_kind *kind = program->target->reloc_kind(reloc->type);
+    if (biased && reloc->addend == -4 && kind && kind->kind == RELOC_CALL)
+        return 0; /* most of them */
+    uint32_t insn = program_insn_of_reloc(program, code, reloc);
+    if (biased && reloc->addend == -4 && insn == NO_INDEX)
         return 0;
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct insn *insn = &program->insns[middle];
-        if (insn->offset + insn->length <= reloc->offset)
-            low = middle + 1;
-        else if (insn->offset > reloc->offset)
-            high = middle;
-        else
-            return program->target->reloc_bias(insn, reloc->offset);
-    }
-    return 0;
+    return wrapping_add(reloc->addend, insn_reloc_bias(program, insn, reloc));
 }
 
 static void collect(struct outside *outside, uint32_t number, uint32_t index)
@@ -56,12 +48,9 @@ static void collect(struct outside *outside, uint32_t number, uint32_t index)
     for (uint32_t r = 0; r < section->reloc_count; r++) {
         const struct reloc *reloc = &section->relocs[r];
         const struct symbol *symbol = &object->symbols[reloc->symbol];
-        /* -4: nearly all calls of x86-64. */
-        if (reloc->symbol == 0 || reloc->addend == 0 || symbol_is_local(symbol) ||
-            (code != NO_INDEX && program->target->code_align == 1 &&
-             reloc->addend == -4))
+        if (reloc->symbol == 0 || symbol_is_local(symbol))
             continue;
-        int64_t addend = reloc->addend + bias_of(program, code, reloc);
+        int64_t addend = meant_addend(program, code, reloc);
         if (addend == 0)
             continue;
         struct wanted wanted = {table_intern_string(outside->names, symbol->name),
@@ -78,7 +67,7 @@ static void seal_wanted(struct outside *outside, uint32_t number,
     uint32_t code = program_code_of(program, number, symbol->section);
     for (uint32_t i = 0; name != NO_INDEX && i < outside->wanted.count; i++) {
         const struct wanted *wanted = &outside->wanted.items[i];
-        int64_t position = (int64_t)symbol->value + wanted->addend;
+        int64_t position = wrapping_add((int64_t)symbol->value, wanted->addend);
         if (wanted->name != name || wanted->object == number)
             continue;
         uint32_t function =

@@ -16,33 +16,6 @@ static bool may_hold_tables(const struct section *section)
            !section_is_frame(section) && !section_is_debug(section);
 }
 
-/* A PC-relative field means the place that it leads to from its instruction's end. */
-static uint8_t bias_of(const struct program *program, uint32_t code,
-                       const struct reloc *reloc)
-{
-    const struct reloc_kind *kind = program->target->reloc_kind(reloc->type);
-    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL ||
-                             kind->kind == RELOC_GOT);
-    uint32_t function = code != NO_INDEX && relative
-                            ? program_function_at(program, code, (uint32_t)reloc->offset)
-                            : NO_INDEX;
-    if (function == NO_INDEX)
-        return 0;
-    const struct function *in = &program->functions[function];
-    uint32_t low = in->first_insn, high = low + in->insn_count;
-    while (low < high) { /* the instruction around the field */
-        uint32_t middle = low + (high - low) / 2;
-        if (program->insns[middle].offset + program->insns[middle].length <=
-            reloc->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < in->first_insn + in->insn_count
-               ? program->target->reloc_bias(&program->insns[low], reloc->offset)
-               : 0;
-}
-
 static void note_places(struct lift *lift, uint32_t object, uint32_t from)
 {
     const struct object *of = lift->program->objects->items[object];
@@ -56,7 +29,8 @@ static void note_places(struct lift *lift, uint32_t object, uint32_t from)
             !may_hold_tables(&of->sections[symbol->section]))
             continue;
         int64_t offset = wrapping_add((int64_t)symbol->value, reloc->addend);
-        offset = wrapping_add(offset, bias_of(lift->program, code, reloc));
+        uint32_t insn = program_insn_of_reloc(lift->program, code, reloc);
+        offset = wrapping_add(offset, insn_reloc_bias(lift->program, insn, reloc));
         struct data_place place = {object, symbol->section, (uint32_t)offset};
         if (offset >= 0 && offset < NO_INDEX)
             array_push(lift->arena, &lift->places, place);

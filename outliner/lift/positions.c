@@ -303,9 +303,8 @@ enum lead_sort lead_sort_of(struct lead *lead)
     bool pc = lead->kind &&
               (lead->kind->kind == RELOC_PC || lead->kind->kind == RELOC_CALL ||
                lead->kind->kind == RELOC_BRANCH || lead->kind->kind == RELOC_GOT);
-    if (lead->insn != NO_INDEX && pc)
-        bias =
-            program->target->reloc_bias(&program->insns[lead->insn], lead->at->offset);
+    if (lead->insn != NO_INDEX)
+        bias = insn_reloc_bias(program, lead->insn, lead->at);
     if (!find_lead(lead, bias))
         return LEAD_PLAIN;
     const struct section *into = program_section(program, lead->code);

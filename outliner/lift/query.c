@@ -100,6 +100,24 @@ uint32_t program_insn_in(const struct program *program, uint32_t number,
     return found ? low : NO_INDEX;
 }
 
+uint32_t program_insn_around(const struct program *program, uint32_t number,
+                             uint32_t offset)
+{
+    const struct function *function = &program->functions[number];
+    uint32_t low = function->first_insn, high = low + function->insn_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct insn *insn = &program->insns[middle];
+        if (insn->offset + insn->length <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < function->first_insn + function->insn_count &&
+                 program->insns[low].offset <= offset;
+    return found ? low : NO_INDEX;
+}
+
 uint32_t program_function_of_insn(const struct program *program, uint32_t insn)
 {
     return program->insns[insn].function;
@@ -225,6 +243,29 @@ struct referent program_referent(const struct object *object, const struct reloc
                                  .section = symbol->section,
                                  .offset = wrapping_add((int64_t)symbol->value, added)};
     return (struct referent){.symbol = reloc->symbol, .addend = added};
+}
+
+uint32_t program_insn_of_reloc(const struct program *program, uint32_t code,
+                               const struct reloc *reloc)
+{
+    uint32_t offset = (uint32_t)reloc->offset;
+    uint32_t function =
+        code == NO_INDEX ? NO_INDEX : program_function_at(program, code, offset);
+    return function == NO_INDEX ? NO_INDEX
+                                : program_insn_around(program, function, offset);
+}
+
+/* An instruction may hold two fields, `cmpq $callback, handler(%rip)`, and only the
+ * PC-relative one counts from its end: the kind says which that is. */
+uint8_t insn_reloc_bias(const struct program *program, uint32_t insn,
+                        const struct reloc *reloc)
+{
+    const struct reloc_kind *kind = program->target->reloc_kind(reloc->type);
+    bool relative = kind && (kind->kind == RELOC_PC || kind->kind == RELOC_CALL ||
+                             kind->kind == RELOC_BRANCH || kind->kind == RELOC_GOT);
+    return insn != NO_INDEX && relative
+               ? program->target->reloc_bias(&program->insns[insn], reloc->offset)
+               : 0;
 }
 
 struct regset program_live_before(const struct program *program, uint32_t insn,

@@ -37,7 +37,9 @@ CODE = {
         """ for i, where in enumerate(["", "", "", "__attribute__((section(\".text.mo_keep\")))",
                                        "__attribute__((section(\".text.mo_keep.b\")))"])),
     "b.c": "int b(int x) { return x * 5; }",
-    "into.c": "int many3(int *, int); char *into = (char *)many3 + 40;",
+    "into.c": """int many3(int *, int); char *into = (char *)many3 + 40;
+        asm(".type look,@function\\n look: cmpl $1000, many6+4(%rip)\\n ret\\n"
+            ".size look, .-look");""", # (the addend is -4)
     "dir/a.c": "int other;",
     "text.o": "this is no object\n",
     "script.so": "/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( a.so )\n",
@@ -278,9 +280,9 @@ def check_good(mo_link, folder):
                         folder).stdout.splitlines()[4:] for file in
                     ("kept.o", "keeping/kept.o"))
         assert (old != new) == changed, name
-    # A reference from another object to the middle of a function: that keeps its bytes.
+    # References from another object to the middle of a function: that keeps its bytes.
     mo("--outline many.o into.o -o inner/")
-    for name, changed in ("many3", False), ("many4", True):
+    for name, changed in ("many3", False), ("many4", True), ("many6", False):
         old, new = (run(["objdump", "-d", "--no-addresses", f"--disassemble={name}", file],
                         folder).stdout.splitlines()[4:] for file in
                     ("many.o", "inner/many.o"))

@@ -231,6 +231,7 @@ enum {
     OTHER_CALLEE,
     OTHER_BYTE,
     TAKEN_LOCAL,
+    TAKEN_FROM_GOT,
     KEPT,
     GROUP_WEAK,
     GROUP_APART,
@@ -246,6 +247,8 @@ static const struct expected cases[] = {
     {"g has another byte",               OTHER_BYTE,     '-', '-', 'a', '-', 'a', 2 * SIZE       },
     {"the address of l is taken",        TAKEN_LOCAL,    '-', 'j', 'j', '-', 'a',
      3 * SIZE - 6 - JUMP                                                                         },
+    {"the same, through the GOT",        TAKEN_FROM_GOT, '-', 'j', 'j', '-', 'a',
+     3 * SIZE - 6 - JUMP                                                                         },
     {"g is kept",                        KEPT,           '-', '-', 'a', '-', 'a', 2 * SIZE       },
     {"f in a group that may go",         GROUP_WEAK,     'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
     {"f in a group, more objects",       GROUP_APART,    'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
@@ -255,6 +258,17 @@ static const struct expected cases[] = {
     {"by hidden name",                   HIDDEN_CALLEES, '-', 'j', 'a', '-', 'j',
      3 * SIZE - 2 * JUMP                                                                         },
 };
+
+/* main ends in mov l@GOTPCREL(%rip),%rax; ret. */
+static void load_from_got(struct scene *scene)
+{
+    static const uint8_t load[] = {0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xc3};
+    memcpy(&scene->bytes[TEXT_MAIN][25], load, sizeof load);
+    scene->relocs[TEXT_MAIN][5] = (struct reloc){28, -4, SYM_L, R_X86_64_REX_GOTPCRELX};
+    scene->sections[TEXT_MAIN].reloc_count = 6;
+    scene->sections[TEXT_MAIN].data.size = 25 + sizeof load;
+    scene->symbols[SYM_MAIN].size = 25 + sizeof load;
+}
 
 static void change(struct scene *scene, int what)
 {
@@ -272,6 +286,7 @@ static void change(struct scene *scene, int what)
             scene->bytes[s][SIZE - 4] = scene->bytes[s][SIZE - 3] = 0x98;
         }
         break;
+    case TAKEN_FROM_GOT: load_from_got(scene); break;
     case TAKEN_LOCAL: scene->relocs[DATA][0].symbol = SYM_L; break;
     case GROUP_WEAK:
     case GROUP_APART: put_in_group(scene, TEXT_F, SYM_F, STB_WEAK); break;
