@@ -78,8 +78,8 @@ static void dump_program(FILE *out, const struct options *options, struct arena 
         dump_plan(out, program, &plan);
 }
 
-bool dump_set(FILE *out, const struct options *options, bool loose,
-              const struct objects *objects, const struct report *folds,
+bool dump_set(FILE *out, const struct options *options,
+              const struct lift_options *given, const struct objects *objects, const struct report *folds,
               struct row_table *rows, struct error *err)
 {
     if (options->dump == DUMP_OBJECT) {
@@ -88,8 +88,7 @@ bool dump_set(FILE *out, const struct options *options, bool loose,
         return true;
     }
     struct arena *stage = arena_new();
-    struct lift_options lift = lift_options_of(options);
-    lift.loose = loose;
+    struct lift_options lift = *given;
     lift.all_liveness = true;
     struct program *program = NULL;
     bool ok = program_lift(stage, objects, rows, &lift, &program, err);

@@ -56,15 +56,10 @@ static bool fold_object(const struct fold_job *job, const struct program *progra
 }
 
 bool fold_set(const struct fold_job *job, const struct set *set, struct set *out,
-                     struct error *err)
+              struct error *err)
 {
     struct arena *stage = arena_new();
     struct program *program = NULL;
-    struct lift_options lift = lift_options_of(job->options);
-    lift.decoder = job->decoder;
-    lift.unused = set->unused;
-    lift.unused_count = set->unused ? set->objects.count : 0;
-    lift.workers = job->workers;
     struct fold_options options = {.apart = job->options->output_is_directory};
     uint32_t count = set->objects.count;
     const struct object **items =
@@ -72,7 +67,7 @@ bool fold_set(const struct fold_job *job, const struct set *set, struct set *out
     struct unused *unused =
         set->unused ? arena_copy(job->session, set->unused, count * sizeof *unused)
                     : NULL;
-    bool ok = program_lift(stage, &set->objects, job->rows, &lift, &program, err);
+    bool ok = program_lift(stage, &set->objects, job->rows, &job->lift, &program, err);
     for (uint32_t i = 0; ok && i < count; i++)
         ok = fold_object(job, program, i, &options, &items[i],
                          unused ? &unused[i] : NULL, err);

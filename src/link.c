@@ -28,12 +28,14 @@ static bool look_at_set(struct link *link, const struct set *given, struct error
     options.verbose = false; /* it is told when it is done in earnest */
     struct report report = report_new(link->session);
     struct fold_job job = {link->session, &options, link->rows,
-                           link->decoder, link->workers, &report};
+                           link_lift_options(link, given), &report};
     struct set set = *given;
     bool folds = options.fold && options.dump != DUMP_OBJECT;
-    return (!folds || fold_set(&job, given, &set, err)) &&
-           dump_set(stdout, &options, set.archive != NO_INDEX, &set.objects,
-                    folds ? &report : NULL, link->rows, err);
+    if (folds && !fold_set(&job, given, &set, err))
+        return false;
+    struct lift_options lift = link_lift_options(link, &set);
+    return dump_set(stdout, &options, &lift, &set.objects, folds ? &report : NULL,
+                    link->rows, err);
 }
 
 static bool look_at_sets(struct link *link, struct error *err)

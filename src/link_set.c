@@ -173,7 +173,7 @@ bool link_outline_set(struct link *link, const struct set *given,
     struct savings sum = {0};
     struct set folded = *given;
     struct fold_job job = {link->session, link->options, link->rows,
-                           link->decoder, link->workers, &link->report};
+                           link_lift_options(link, given), &link->report};
     if (link->options->fold && given->objects.count > 0 &&
         !fold_set(&job, given, &folded, err))
         return false;
@@ -197,13 +197,15 @@ bool link_outline_set(struct link *link, const struct set *given,
             outline_verify(&set->objects, after, link->workers, err)) &&
            unite_entries(link, set, after, err);
 }
+
 bool link_shake_set(struct link *link, struct objects *objects, struct error *err)
 {
     struct arena *stage = arena_new();
     struct program *program = NULL;
     struct objects shaken;
-    struct lift_options lift = lift_options_of(link->options);
-    lift.decoder = link->decoder;
+    /* (Not `unused` of the set: its sections may have other numbers by now.) */
+    const struct set set = {.objects = *objects, .archive = NO_INDEX};
+    struct lift_options lift = link_lift_options(link, &set);
     bool ok =
         program_lift(stage, objects, link->rows, &lift, &program, err) &&
         program_shake(link->session, program, link->options->shake, &shaken, err) &&

@@ -13,8 +13,7 @@ struct fold_job {
     struct arena *session;
     const struct options *options;
     struct row_table *rows;
-    struct decoder *decoder;
-    uint32_t workers; /* as in mo/parallel.h */
+    struct lift_options lift; /* of the set */
     struct report *report;
 };
 

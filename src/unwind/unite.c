@@ -63,8 +63,8 @@ static void unite(struct arena *arena, const struct frames *frames, uint32_t fir
         .length = length,
         .changes = changes,
         .change_count = at,
-        .starts = starts,
-        .start_count = count,
+        .starts = starts + 1, /* where more of them begin */
+        .start_count = count - 1,
     };
 }
 
