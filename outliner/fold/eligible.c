@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who may take part: an open function that ends in itself, described by at most one unwind entry, whose
- * distances lead nowhere but into itself. One that is alone in its section goes with it,
- * whatever refers to it. One in company becomes a jump where it lies, so nothing may
- * refer to its middle: no table of jumps or of call sites, no other function, no
- * debugger.
+ * Who may take part: an open function that ends in itself, described by at most one
+ * unwind entry, whose distances lead nowhere but into itself. One that is alone in its
+ * section goes with it, whatever refers to it. One in company becomes a jump where it
+ * lies, so nothing may refer to its middle: no table of jumps or of call sites, no other
+ * function, no debugger.
  */
 #include "outliner/fold/fold.h"
 

@@ -68,8 +68,8 @@ static bool takes_itself(const struct folder *folder, const struct foldable *can
         const struct insn *insn = &program->insns[function->first_insn + i];
         bool transfers = insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
                          insn->flow == FLOW_CALL;
-        if ((insn->traits & INSN_PC_RELATIVE) && !transfers && !(insn->traits & INSN_RELOCATED) &&
-            insn->target == candidate->start)
+        if ((insn->traits & INSN_PC_RELATIVE) && !transfers &&
+            !(insn->traits & INSN_RELOCATED) && insn->target == candidate->start)
             return true;
     }
     return false;

@@ -36,12 +36,8 @@ bool is_debug_read(const struct verify *verify, uint32_t object, uint32_t sectio
 static uint32_t next_known(const struct section_map *map, uint32_t before)
 {
     uint32_t at = before;
-    while (at < map->size && map->starts[at] == NO_INDEX) {
-        uint32_t end = first_end(map, at);
-        if (end < map->ends.count && map->ends.items[end].before == at)
-            break;
+    while (at < map->size && map->starts[at] == NO_INDEX && !is_known_end(map, at))
         at++;
-    }
     return at;
 }
 

@@ -188,10 +188,8 @@ static bool ends_alike(const struct verify *verify, struct spot before,
     const struct section_map *map = &verify->maps[before.object][before.section];
     if (map->identity || before.offset > map->size)
         return true;
-    uint32_t end = first_end(map, before.offset);
-    bool known =
-        map->starts[before.offset] != NO_INDEX ||
-        (end < map->ends.count && map->ends.items[end].before == before.offset);
+    bool known = map->starts[before.offset] != NO_INDEX ||
+                 is_known_end(map, before.offset);
     return !known || positions_agree(verify, before, after);
 }
 

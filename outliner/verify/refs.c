@@ -130,12 +130,13 @@ static const struct section_map *map_of(const struct verify *verify, struct spot
     return &verify->maps[before.object][before.section];
 }
 
-uint32_t first_end(const struct section_map *map, uint32_t before)
+/* The first image of what is not before an old offset. */
+static uint32_t first_image(const struct images *images, uint32_t before)
 {
-    uint32_t low = 0, high = map->ends.count;
+    uint32_t low = 0, high = images->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (map->ends.items[middle].before < before)
+        if (images->items[middle].before < before)
             low = middle + 1;
         else
             high = middle;
@@ -143,13 +144,19 @@ uint32_t first_end(const struct section_map *map, uint32_t before)
     return low;
 }
 
-static bool ends_agree(const struct section_map *map, uint32_t before, uint32_t after)
+static bool has_image(const struct images *images, uint32_t before, uint32_t after)
 {
-    uint32_t i = first_end(map, before);
-    for (; i < map->ends.count && map->ends.items[i].before == before; i++)
-        if (map->ends.items[i].after == after)
+    uint32_t i = first_image(images, before);
+    for (; i < images->count && images->items[i].before == before; i++)
+        if (images->items[i].first <= after && after <= images->items[i].last)
             return true;
     return false;
+}
+
+bool is_known_end(const struct section_map *map, uint32_t before)
+{
+    uint32_t i = first_image(&map->ends, before);
+    return i < map->ends.count && map->ends.items[i].before == before;
 }
 
 bool views_around(const struct verify *verify, struct spot before, struct spot after,
@@ -193,33 +200,15 @@ bool positions_agree(const struct verify *verify, struct spot before, struct spo
     if (before.offset > map->size || after.offset == NO_INDEX)
         return false;
     return map->starts[before.offset] == after.offset ||
-           ends_agree(map, before.offset, after.offset) ||
+           has_image(&map->ends, before.offset, after.offset) ||
            inside_agrees(verify, before, after);
-}
-
-/* `after` lies among no-ops that have gone right before `before`. */
-static bool has_gone(const struct section_map *map, uint32_t before, uint32_t after)
-{
-    uint32_t low = 0, high = map->gone.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (map->gone.items[middle].before < before)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < map->gone.count && map->gone.items[low].before == before; low++)
-        if (map->gone.items[low].first <= after && after <= map->gone.items[low].end)
-            return true;
-    return false;
 }
 
 bool gone_agrees(const struct verify *verify, struct spot before, struct spot after)
 {
     return verify->dropped && before.object == after.object &&
            verify->after_of[before.object][before.section] == after.section &&
-           has_gone(&verify->maps[before.object][before.section], before.offset,
-                    after.offset);
+           has_image(&map_of(verify, before)->gone, before.offset, after.offset);
 }
 
 /* It lies in data, then, which looks like an instruction: what else it could be keeps

@@ -67,20 +67,23 @@ struct suspect {
     struct spot old, new;
 };
 
-/* Where the code of a section of `before` has gone. */
-/* No-ops of `after` that `before` has not. */
-struct gone {
-    uint32_t before;     /* where they would be: section offset of `before` */
-    uint32_t first, end; /* where they are: of `after` */
+/* What an offset of `before` is in `after`: anything from `first` to `last`. */
+struct image {
+    uint32_t before, first, last; /* section offsets */
+};
+struct images {
+    struct image *items; /* sorted by `before` */
+    uint32_t count, capacity;
 };
 
+/* Where the code of a section of `before` has gone. */
 struct section_map {
     bool identity;    /* nothing changed; the rest is unused */
     uint32_t size;    /* of the old section */
     uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
     bool *taken;      /* by old offset: an instruction takes its address */
-    array_of(struct pair) ends; /* ends of ranges, sorted by `before` */
-    array_of(struct gone) gone; /* sorted by `before` */
+    struct images ends; /* of ranges */
+    struct images gone; /* no-ops of `after` that would lie there */
     array_of(struct island) islands;
 };
 
@@ -166,8 +169,8 @@ bool positions_agree(const struct verify *verify, struct spot before,
 /* No-ops were dropped, and the position in `after` lies among some that were right before
  * the one in `before`. Only debug information may speak of those. */
 bool gone_agrees(const struct verify *verify, struct spot before, struct spot after);
-/* Index of the first pair of `ends` that is not before an old offset. */
-uint32_t first_end(const struct section_map *map, uint32_t before);
+/* A range ends at the old offset. */
+bool is_known_end(const struct section_map *map, uint32_t before);
 bool verify_pending(struct verify *verify, struct error *err);
 /* The instructions around two positions that lie as far into them, and of which one has
  * become the other; false: there are none. Maps must be complete. */

@@ -163,15 +163,15 @@ static bool pass_padding(struct walk *walk, uint32_t end, struct error *err)
 static void note_gone(struct walk *walk, struct section_map *map, uint32_t before,
                       uint32_t first, uint32_t end)
 {
-    struct gone gone = {before, first, end};
+    struct image gone = {before, first, end};
     if (first < end)
         array_push(walk->verify->arena, &map->gone, gone);
 }
 
 static void note_end(struct walk *walk, struct section_map *map)
 {
-    struct pair pair = {walk->before.offset, walk->after.offset};
-    array_push(walk->verify->arena, &map->ends, pair);
+    struct image end = {walk->before.offset, walk->after.offset, walk->after.offset};
+    array_push(walk->verify->arena, &map->ends, end);
 }
 
 /* All of `before` up to `end` decodes: into walk->views. */
