@@ -18,8 +18,8 @@ struct lift_options lift_options_of(const struct options *options);
 struct plan_options plan_options_of(const struct options *options);
 
 /* Does the stages of the first round over one set, up to the one that --dump names (or
- * all for --explain), and prints what was asked for. `lift`: of the set. `folds`: what was folded in it
- * before, or NULL. */
+ * all for --explain), and prints what was asked for. `lift`: of the set. `folds`: what
+ * was folded in it before, or NULL. */
 MO_MUST_CHECK bool dump_set(FILE *out, const struct options *options,
                             const struct lift_options *lift,
                             const struct objects *objects,
