@@ -23,6 +23,10 @@ void arena_adopt(struct arena *arena, struct arena *other);
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size);
 
+/* Memory with the old contents in its first bytes, and anything behind them: in the old
+ * place, or a copy. The old size is what was asked for, and may be 0. */
+void *arena_grow(struct arena *arena, const void *memory, size_t old_size, size_t size);
+
 /* Copies that live in the arena. */
 void *arena_copy(struct arena *arena, const void *bytes, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);

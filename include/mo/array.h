@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A growing array that lives in an arena. Growth doubles, so the abandoned copies cost at
- * most as much as the array itself.
+ * A growing array that lives in an arena. Growth doubles, so copies that are left behind
+ * cost at most as much as the array itself; one that was made last grows in its place.
  *
  *     array_of(uint32_t) list = {0};
  *     array_push(stage, &list, 7);
@@ -29,9 +29,10 @@
  * costs next to nothing, copies of an array that has grown do. */
 #define array_reserve(arena, array, wanted) \
     ((array)->capacity = (wanted), \
-     (array)->items = arena_alloc_array((arena), (array)->capacity, sizeof *(array)->items))
+     (array)->items = array_room((arena), (array)->capacity, sizeof *(array)->items))
 
-/* Returns a copy of `items` with room for at least one more; updates *capacity. */
+/* The items, there or elsewhere, with room for at least one more; updates *capacity. */
 void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, size_t size);
+void *array_room(struct arena *arena, uint32_t wanted, size_t size);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Memory comes in blocks. Blocks that an arena gives back wait for the next arena
  * (blocks.c), since new pages cost more than what is done with them: a run makes and
- * frees the same few hundred MB in every round. What was used of a block is known, and
+ * frees the same hundred MB in every round. What was used of a block is known, and
  * zeroed when it is handed out again, just before it is written to.
  */
 #include "mo/arena.h"
@@ -150,19 +150,50 @@ uint64_t arena_used(const struct arena *arena)
     return arena->handed_out;
 }
 
+/* What was handed out last ends where its block's room begins, and takes more of that. */
+static bool grow_in_place(struct arena *arena, const uint8_t *memory, size_t old_size,
+                          size_t size)
+{
+    struct block *block = arena->blocks;
+    if (BLOCKS_ONE_EACH || !memory || !old_size || !block ||
+        memory + rounded(old_size) != (uint8_t *)block + block->used)
+        return false;
+    size_t more = rounded(size) - rounded(old_size);
+    if (block->size - block->used < more)
+        return false;
+    block->used += more;
+    arena->handed_out += more;
+    return true;
+}
+
+void *arena_grow(struct arena *arena, const void *memory, size_t old_size, size_t size)
+{
+    if (size < old_size || size > SIZE_MAX / 2)
+        must(NULL);
+    if (grow_in_place(arena, memory, old_size, size))
+        return (void *)(uintptr_t)memory;
+    size_t dirty;
+    void *copy = take(arena, size, &dirty);
+    if (old_size)
+        memcpy(copy, memory, old_size);
+    return copy;
+}
+
 void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, size_t size)
 {
     uint32_t wanted = *capacity ? *capacity * 2 : 8;
-    if (wanted <= *capacity)
+    size_t total;
+    if (wanted <= *capacity || __builtin_mul_overflow(wanted, size, &total))
         must(NULL);
-    size_t total, used = *capacity * size, dirty;
+    void *grown = arena_grow(arena, items, *capacity * size, total);
+    *capacity = wanted;
+    return grown;
+}
+
+void *array_room(struct arena *arena, uint32_t wanted, size_t size)
+{
+    size_t total;
     if (__builtin_mul_overflow(wanted, size, &total))
         must(NULL);
-    uint8_t *copy = take(arena, total, &dirty);
-    if (*capacity)
-        memcpy(copy, items, used);
-    if (dirty > used)
-        memset(copy + used, 0, dirty - used);
-    *capacity = wanted;
-    return copy;
+    return arena_grow(arena, NULL, 0, total);
 }

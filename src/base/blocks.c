@@ -3,9 +3,14 @@
  * The only data of the library that change, as those of malloc() do: what waits here is
  * nobody's.
  *
- * Blocks come in powers of two. Those that came back wait, by size, for whoever needs
- * one next. Large ones come from the system on large pages, where it has some: a page
- * of 4 KB costs as much to get as a thousand instructions cost to decode.
+ * Blocks are cut from pools, as so many units side by side, each from the first place
+ * that has room. So what came back is handed out again before memory that nobody has
+ * touched yet, whatever the sizes, and a run needs no more than what lives at one time.
+ * A unit knows whether it was ever written to: the others need no zeros.
+ *
+ * Pools lie on large pages, where the system has some: a page of 4 KB costs as much to
+ * get as a thousand instructions cost to decode. The first pool does not: a run over a
+ * small object needs less than one large page.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise() */
 
@@ -15,73 +20,147 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A large page has 2 to the 21st bytes; blocks of fewer than four of them would waste too
- * much of the last one. A block that waits serves requests down to a 16th of it. */
-enum { CLASSES = 64, PAGE_CLASS = 21, LARGE_CLASS = 23, LARGER = 4 };
+#define UNIT       ((size_t)64 * 1024)
+#define LARGE_PAGE ((size_t)2 * 1024 * 1024)
 
-static struct block *waiting[CLASSES];
+enum { FIRST_POOL = 96, POOL = 1024 }; /* units; larger for a block that needs more */
+
+struct pool {
+    struct pool *next;
+    uint8_t *memory;
+    uint32_t units;
+    uint32_t first_free; /* no unit before it is free */
+    uint32_t *taken;     /* by unit: units of the block that begins there; 0: free */
+    bool *written;       /* by unit */
+};
+
+static struct pool *pools;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The binary logarithm of the least power of two that is no less. */
-static uint32_t class_of(size_t size)
-{
-    return size < 2 ? 1 : 64 - (uint32_t)__builtin_clzl(size - 1);
-}
-
 /* On a boundary of large pages: the rest is given back. */
-static void *map_aligned(size_t size)
+static uint8_t *map_aligned(size_t size)
 {
-    size_t page = (size_t)1 << PAGE_CLASS;
-    uint8_t *memory = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *memory = mmap(NULL, size + LARGE_PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    size_t before = -(uintptr_t)memory & (page - 1);
+    size_t before = -(uintptr_t)memory & (LARGE_PAGE - 1);
     if (before)
         munmap(memory, before);
-    munmap(memory + before + size, page - before);
-    madvise(memory + before, size, MADV_HUGEPAGE); /* or not: it is no promise */
+    munmap(memory + before + size, LARGE_PAGE - before);
     return memory + before;
 }
 
-static struct block *new_block(size_t size)
+static struct pool *new_pool(uint32_t units)
 {
-    if (BLOCKS_ONE_EACH || size < (size_t)1 << LARGE_CLASS)
-        return calloc(1, size);
-    return map_aligned(size);
+    struct pool *pool = calloc(1, sizeof *pool);
+    uint32_t *taken = calloc(units, sizeof *taken);
+    bool *written = calloc(units, sizeof *written);
+    uint8_t *memory = pool && taken && written ? map_aligned(units * UNIT) : NULL;
+    if (!memory) {
+        free(pool);
+        free(taken);
+        free(written);
+        return NULL;
+    }
+    *pool = (struct pool){NULL, memory, units, 0, taken, written};
+    return pool;
+}
+
+/* Behind the others, so that these are filled first. */
+static struct pool *add_pool(uint32_t units)
+{
+    uint32_t usual = pools ? POOL : FIRST_POOL;
+    struct pool *pool = units < usual ? new_pool(usual) : NULL;
+    if (!pool) /* a large one, or memory is short */
+        pool = new_pool(units);
+    if (pool && pools)
+        madvise(pool->memory, pool->units * UNIT, MADV_HUGEPAGE); /* no promise */
+    struct pool **end = &pools;
+    while (*end)
+        end = &(*end)->next;
+    *end = pool;
+    return pool;
+}
+
+/* The first of so many free units side by side, or NO_INDEX. */
+static uint32_t find_room(struct pool *pool, uint32_t units)
+{
+    while (pool->first_free < pool->units && pool->taken[pool->first_free])
+        pool->first_free += pool->taken[pool->first_free];
+    uint32_t start = pool->first_free;
+    for (uint32_t at = start; pool->units - start >= units;) {
+        if (at - start == units)
+            return start;
+        if (pool->taken[at])
+            start = at = at + pool->taken[at];
+        else
+            at++;
+    }
+    return NO_INDEX;
+}
+
+static struct block *cut_block(struct pool *pool, uint32_t start, uint32_t units)
+{
+    pool->taken[start] = units;
+    uint32_t dirty = units;
+    while (dirty > 0 && !pool->written[start + dirty - 1])
+        dirty--;
+    struct block *block = (struct block *)(pool->memory + start * UNIT);
+    *block = (struct block){
+        .size = units * UNIT, .dirty = dirty * UNIT, .pool = pool, .start = start};
+    return block;
+}
+
+static struct block *take_units(uint32_t units)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        uint32_t start = find_room(pool, units);
+        if (start != NO_INDEX)
+            return cut_block(pool, start, units);
+    }
+    struct pool *pool = add_pool(units);
+    return pool ? cut_block(pool, 0, units) : NULL;
 }
 
 struct block *blocks_take(size_t size)
 {
-    uint32_t class = class_of(size);
-    if (!BLOCKS_ONE_EACH)
-        size = (size_t)1 << class;
+    if (BLOCKS_ONE_EACH) {
+        struct block *block = calloc(1, size);
+        if (block)
+            block->size = size;
+        return block;
+    }
+    size_t units = size / UNIT + (size % UNIT != 0);
+    if (units >= NO_INDEX)
+        return NULL;
     pthread_mutex_lock(&lock);
-    uint32_t from = class;
-    while (from + 1 < CLASSES && from < class + LARGER && !waiting[from])
-        from++;
-    struct block *block = waiting[from];
-    if (block)
-        waiting[from] = block->next;
+    struct block *block = take_units((uint32_t)units);
     pthread_mutex_unlock(&lock);
-    if (!block && (block = new_block(size)) != NULL)
-        block->size = size;
     return block;
+}
+
+static void give_back(const struct block *block)
+{
+    struct pool *pool = block->pool;
+    uint32_t start = block->start;
+    for (uint32_t i = 0; i * UNIT < block->used; i++)
+        pool->written[start + i] = true;
+    pool->taken[start] = 0;
+    pool->first_free = start < pool->first_free ? start : pool->first_free;
 }
 
 void blocks_give(struct block *list)
 {
+    if (!BLOCKS_ONE_EACH)
+        pthread_mutex_lock(&lock);
     for (struct block *block = list, *next; block; block = next) {
         next = block->next;
-        if (BLOCKS_ONE_EACH) {
+        if (BLOCKS_ONE_EACH)
             free(block);
-            continue;
-        }
-        block->dirty = block->dirty > block->used ? block->dirty : block->used;
-        uint32_t class = class_of(block->size);
-        pthread_mutex_lock(&lock);
-        block->next = waiting[class];
-        waiting[class] = block;
-        pthread_mutex_unlock(&lock);
+        else
+            give_back(block);
     }
+    if (!BLOCKS_ONE_EACH)
+        pthread_mutex_unlock(&lock);
 }

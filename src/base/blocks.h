@@ -8,10 +8,13 @@
 
 #include "mo/base.h"
 
+struct pool;
 struct block {
     struct block *next;
     size_t used, size; /* bytes, this header included */
     size_t dirty;      /* zeros lie behind this many bytes, and behind `used` */
+    struct pool *pool; /* where it comes from, and which unit of it it begins with */
+    uint32_t start;
 };
 
 /* A block of at least `size` bytes; NULL: out of memory. */

@@ -134,10 +134,8 @@ static uint8_t *extend(struct buffer *buffer, uint64_t size)
         uint64_t wanted = buffer->capacity ? buffer->capacity * 2 : 64;
         while (wanted - buffer->size < size)
             wanted *= 2;
-        uint8_t *grown = arena_alloc(buffer->arena, wanted);
-        if (buffer->size)
-            memcpy(grown, buffer->at, buffer->size);
-        buffer->at = grown;
+        buffer->at =
+            arena_grow(buffer->arena, buffer->at, buffer->capacity, wanted);
         buffer->capacity = wanted;
     }
     uint8_t *start = buffer->at ? buffer->at + buffer->size : NULL;
