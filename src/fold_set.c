@@ -32,7 +32,7 @@ static bool fold_object(const struct fold_job *job, const struct program *progra
     if (plan.count == 0)
         return true;
     const uint32_t *section_at;
-    if (!fold_apply(job->session, program, number, &plan, out, &section_at, err) ||
+    if (!fold_apply(job->session, &plan, out, &section_at, err) ||
         (!job->options->no_verify &&
          !fold_verify(before, *out, &plan, section_at, err)))
         return false;

@@ -28,6 +28,7 @@ struct folded {
     bool jumps;        /* its names are on a jump to the heir; else on the heir itself */
 };
 
+struct folder;
 struct fold_plan {
     const struct fold_function *functions; /* that were looked at; sorted by place */
     uint32_t function_count;
@@ -35,6 +36,7 @@ struct fold_plan {
     uint32_t count;
     const bool *dropped;   /* by section: the ones that go */
     const bool *dissolved; /* by group: an heir lies in it, so it is a group no more */
+    const struct folder *folder; /* what its maker found out, for fold_apply */
     int64_t code;          /* bytes of code saved, padding not counted */
     int64_t padding;       /* bytes of code that have become padding */
 };
@@ -49,10 +51,9 @@ struct fold_options {
 void fold_make(struct arena *arena, const struct program *program, uint32_t object,
                const struct fold_options *options, struct fold_plan *out);
 
-/* The object with the plan carried out. `section_at`: by old section index the new one,
- * 0 for those that have gone. */
-MO_MUST_CHECK bool fold_apply(struct arena *arena, const struct program *program,
-                              uint32_t object, const struct fold_plan *plan,
+/* The object with its plan carried out; the program is still needed. `section_at`: by old
+ * section index the new one, 0 for those that have gone. */
+MO_MUST_CHECK bool fold_apply(struct arena *arena, const struct fold_plan *plan,
                               const struct object **out, const uint32_t **section_at,
                               struct error *err);
 

@@ -37,7 +37,8 @@ struct patch {
 };
 
 struct draft {
-    struct folder folder;
+    const struct folder *folder;
+    struct arena *arena;
     const struct fold_plan *plan;
     struct symbol_list symbols;
     struct section *sections;
@@ -58,35 +59,35 @@ static uint32_t section_symbol(struct draft *draft, uint32_t section)
         struct symbol symbol = {
             .name = "", .section = section, .bind = STB_LOCAL, .type = STT_SECTION};
         *known = draft->symbols.count;
-        array_push(draft->folder.arena, &draft->symbols, symbol);
+        array_push(draft->arena, &draft->symbols, symbol);
     }
     return *known;
 }
 
 static const struct foldable *function_of(const struct draft *draft, uint32_t number)
 {
-    return &draft->folder.candidates.items[number];
+    return &draft->folder->candidates.items[number];
 }
 
 /* --- jumps --- */
 
 static void mark_code(struct draft *draft, uint32_t section)
 {
-    const char *mark = draft->folder.program->target->code_mark;
+    const char *mark = draft->folder->program->target->code_mark;
     struct symbol symbol = {.name = mark, .section = section, .bind = STB_LOCAL};
     if (mark)
-        array_push(draft->folder.arena, &draft->symbols, symbol);
+        array_push(draft->arena, &draft->symbols, symbol);
 }
 
 static struct jumps *jumps_to(struct draft *draft, uint32_t heir)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     if (draft->jumps_of[heir])
         return &draft->jumps.items[draft->jumps_of[heir] - 1];
     const struct section *like =
         &folder->object->sections[function_of(draft, heir)->section];
     struct jumps jumps = {.section = draft->section_count++,
-                          .bytes = buffer_new(folder->arena)};
+                          .bytes = buffer_new(draft->arena)};
     draft->sections[jumps.section] =
         (struct section){.name = ".text.folded",
                          .type = SHT_PROGBITS,
@@ -94,7 +95,7 @@ static struct jumps *jumps_to(struct draft *draft, uint32_t heir)
                          .align = folder->program->target->function_align,
                          .group = NO_INDEX,
                          .unit = like->unit};
-    array_push(folder->arena, &draft->jumps, jumps);
+    array_push(draft->arena, &draft->jumps, jumps);
     draft->jumps_of[heir] = draft->jumps.count;
     mark_code(draft, jumps.section);
     return &draft->jumps.items[draft->jumps.count - 1];
@@ -105,7 +106,7 @@ static struct reloc jump_to(struct draft *draft, uint32_t heir, uint32_t offset,
                             struct code_bytes *jump)
 {
     const struct foldable *function = function_of(draft, heir);
-    bool can = fold_jump(&draft->folder, function, jump);
+    bool can = fold_jump(draft->folder, function, jump);
     assert(can); /* it was planned with one */
     (void)can;
     return (struct reloc){offset + jump->reloc_offset,
@@ -115,7 +116,7 @@ static struct reloc jump_to(struct draft *draft, uint32_t heir, uint32_t offset,
 
 static void add_jump(struct draft *draft, struct fate *fate)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     struct jumps *jumps = jumps_to(draft, fate->item->heir);
     uint32_t align = folder->program->target->function_align;
     while (jumps->bytes.size % align) {
@@ -129,7 +130,7 @@ static void add_jump(struct draft *draft, struct fate *fate)
     struct reloc reloc = jump_to(draft, fate->item->heir, fate->at, &jump);
     fate->size = jump.length;
     buffer_put(&jumps->bytes, jump.bytes, jump.length);
-    array_push(folder->arena, &jumps->relocs, reloc);
+    array_push(draft->arena, &jumps->relocs, reloc);
 }
 
 static void finish_jumps(struct draft *draft)
@@ -146,25 +147,25 @@ static void finish_jumps(struct draft *draft)
 /* At each of these jumps the caller is found as at the entry of any function. */
 static void make_frames(struct draft *draft)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     array_of(struct frame_range) ranges = {0};
     uint32_t row = row_at_entry(folder->program->rows, folder->object->machine);
     for (uint32_t heir = 0; heir < folder->candidates.count; heir++) {
         if (!draft->jumps_of[heir] || !function_of(draft, heir)->fde)
             continue;
         const struct jumps *jumps = &draft->jumps.items[draft->jumps_of[heir] - 1];
-        struct row_change *change = arena_new_one(folder->arena, struct row_change);
+        struct row_change *change = arena_new_one(draft->arena, struct row_change);
         change->row = row;
         struct frame_range range = {.length = (uint32_t)jumps->bytes.size,
                                     .symbol = section_symbol(draft, jumps->section),
                                     .changes = change,
                                     .change_count = 1};
-        array_push(folder->arena, &ranges, range);
+        array_push(draft->arena, &ranges, range);
     }
     if (ranges.count == 0)
         return;
     struct section *out = &draft->sections[draft->section_count++];
-    frames_build(folder->arena, folder->object->machine, folder->program->rows,
+    frames_build(draft->arena, folder->object->machine, folder->program->rows,
                  ranges.items, ranges.count, 0,
                  draft->sections[draft->jumps.items[0].section].unit, out);
 }
@@ -175,25 +176,25 @@ static void copy_relocs(struct draft *draft, struct patch *patch,
                         const struct section *from, uint64_t end)
 {
     while (patch->next < from->reloc_count && from->relocs[patch->next].offset < end)
-        array_push(draft->folder.arena, &patch->relocs, from->relocs[patch->next++]);
+        array_push(draft->arena, &patch->relocs, from->relocs[patch->next++]);
 }
 
 /* (Functions come in the order of their places.) */
 static void patch_function(struct draft *draft, const struct folded *item)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     const struct foldable *function = function_of(draft, item->function);
     const struct section *from = &draft->sections[function->section];
     struct patch *patch = &draft->patches[function->section];
     if (!patch->data)
-        patch->data = arena_copy(folder->arena, from->data.at, from->data.size);
+        patch->data = arena_copy(draft->arena, from->data.at, from->data.size);
     struct code_bytes jump;
     struct reloc reloc = jump_to(draft, item->heir, function->start, &jump);
     uint32_t rest = function->start + jump.length;
     memcpy(patch->data + function->start, jump.bytes, jump.length);
     folder->program->target->emit_padding(patch->data + rest, function->end - rest);
     copy_relocs(draft, patch, from, function->start);
-    array_push(folder->arena, &patch->relocs, reloc);
+    array_push(draft->arena, &patch->relocs, reloc);
     while (patch->next < from->reloc_count &&
            from->relocs[patch->next].offset < function->end)
         patch->next++;
@@ -201,7 +202,7 @@ static void patch_function(struct draft *draft, const struct folded *item)
     if (!function->fde)
         return;
     const struct frames *frames = &folder->program->frames[folder->number];
-    struct row_change *change = arena_new_one(folder->arena, struct row_change);
+    struct row_change *change = arena_new_one(draft->arena, struct row_change);
     change->row = function->fde->changes[0].row;
     draft->frames[function->fde - frames->fdes] = (struct fde_edit){
         .rewrite = true, .length = jump.length, .changes = change, .change_count = 1};
@@ -209,7 +210,7 @@ static void patch_function(struct draft *draft, const struct folded *item)
 
 static void finish_patches(struct draft *draft)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     const struct object *object = folder->object;
     for (uint32_t s = 1; s < object->section_count; s++) {
         struct patch *patch = &draft->patches[s];
@@ -224,18 +225,19 @@ static void finish_patches(struct draft *draft)
 
 static void edit_frames(struct draft *draft)
 {
-    const struct folder *folder = &draft->folder;
+    const struct folder *folder = draft->folder;
     const struct frames *frames = &folder->program->frames[folder->number];
-    for (uint32_t s = 1; s < folder->object->section_count; s++) {
-        bool edited = false;
-        for (uint32_t f = 0; f < frames->fde_count; f++)
-            edited |= frames->fdes[f].section == s && draft->frames[f].rewrite;
-        if (!edited)
+    uint32_t count = folder->object->section_count;
+    bool *edited = arena_new_array(draft->arena, bool, count);
+    for (uint32_t f = 0; f < frames->fde_count; f++)
+        edited[frames->fdes[f].section] |= draft->frames[f].rewrite;
+    for (uint32_t s = 1; s < count; s++) {
+        if (!edited[s])
             continue;
         struct object now = *folder->object; /* with relocations that have moved on */
         now.sections = draft->sections;
         struct section out;
-        frames_rewrite(folder->arena, &now, s, folder->program->rows, frames,
+        frames_rewrite(draft->arena, &now, s, folder->program->rows, frames,
                        draft->frames, &out);
         draft->sections[s] = out;
     }
@@ -252,7 +254,7 @@ static bool goes(const struct symbol *symbol)
 static void move_symbol(struct draft *draft, struct symbol *symbol)
 {
     const struct fate *fate = &draft->fates[symbol->section];
-    uint32_t function = fold_at(&draft->folder, symbol->section, (int64_t)symbol->value);
+    uint32_t function = fold_at(draft->folder, symbol->section, (int64_t)symbol->value);
     if (!fate->item && function != NO_INDEX && draft->lengths[function]) {
         symbol->size = symbol->size ? draft->lengths[function] : 0;
     } else if (fate->item && fate->item->jumps && symbol->value == 0) {
@@ -268,7 +270,7 @@ static void move_symbol(struct draft *draft, struct symbol *symbol)
 
 static void move_symbols(struct draft *draft)
 {
-    const struct object *object = draft->folder.object;
+    const struct object *object = draft->folder->object;
     for (uint32_t i = 1; i < object->symbol_count; i++) {
         struct symbol *symbol = &draft->symbols.items[i];
         if (symbol->section < object->section_count && !goes(symbol))
@@ -281,7 +283,7 @@ static void move_symbols(struct draft *draft)
 /* A table speaks of the code that goes: it keeps meaning that, and is told later. */
 static void keep_meaning(struct draft *draft, uint32_t section, struct reloc *reloc)
 {
-    const struct symbol *symbol = &draft->folder.object->symbols[reloc->symbol];
+    const struct symbol *symbol = &draft->folder->object->symbols[reloc->symbol];
     if (goes(symbol))
         return;
     reloc->addend += (int64_t)symbol->value;
@@ -291,9 +293,9 @@ static void keep_meaning(struct draft *draft, uint32_t section, struct reloc *re
 static void lead_on(struct draft *draft, uint32_t from, uint32_t number,
                     struct reloc *reloc)
 {
-    const struct symbol *symbol = &draft->folder.object->symbols[reloc->symbol];
+    const struct symbol *symbol = &draft->folder->object->symbols[reloc->symbol];
     const struct fate *fate = &draft->fates[symbol->section];
-    struct lead lead = fold_lead(&draft->folder, from, number);
+    struct lead lead = fold_lead(draft->folder, from, number);
     bool entry = lead.position == 0;
     bool direct = symbol_is_local(symbol) && entry && lead.transfers;
     if (fate->item->jumps && !direct) {
@@ -315,7 +317,7 @@ static void lead_on(struct draft *draft, uint32_t from, uint32_t number,
 
 static void move_relocs(struct draft *draft, uint32_t number)
 {
-    const struct object *object = draft->folder.object;
+    const struct object *object = draft->folder->object;
     const struct section *from = &object->sections[number];
     struct reloc *relocs = NULL;
     for (uint32_t i = 0; i < from->reloc_count; i++) {
@@ -324,7 +326,7 @@ static void move_relocs(struct draft *draft, uint32_t number)
         if (symbol == 0 || to >= object->section_count || !draft->fates[to].item)
             continue;
         if (!relocs)
-            relocs = arena_copy(draft->folder.arena, from->relocs,
+            relocs = arena_copy(draft->arena, from->relocs,
                                 from->reloc_count * sizeof *relocs);
         if (fold_is_table(from))
             keep_meaning(draft, to, &relocs[i]);
@@ -339,8 +341,8 @@ static void move_relocs(struct draft *draft, uint32_t number)
 
 static void start(struct draft *draft)
 {
-    const struct object *object = draft->folder.object;
-    struct arena *arena = draft->folder.arena;
+    const struct object *object = draft->folder->object;
+    struct arena *arena = draft->arena;
     uint32_t most = object->section_count + draft->plan->count + 1;
     draft->sections = arena_new_array(arena, struct section, most);
     memcpy(draft->sections, object->sections,
@@ -351,8 +353,8 @@ static void start(struct draft *draft)
     draft->patches = arena_new_array(arena, struct patch, most);
     draft->frames = arena_new_array(
         arena, struct fde_edit,
-        draft->folder.program->frames[draft->folder.number].fde_count);
-    uint32_t functions = draft->folder.candidates.count;
+        draft->folder->program->frames[draft->folder->number].fde_count);
+    uint32_t functions = draft->folder->candidates.count;
     draft->jumps_of = arena_new_array(arena, uint32_t, functions);
     draft->lengths = arena_new_array(arena, uint32_t, functions);
     draft->symbols.count = object->symbol_count;
@@ -371,8 +373,8 @@ static void start(struct draft *draft)
 
 static struct group *dissolve(const struct draft *draft)
 {
-    const struct object *object = draft->folder.object;
-    struct group *groups = arena_copy(draft->folder.arena, object->groups,
+    const struct object *object = draft->folder->object;
+    struct group *groups = arena_copy(draft->arena, object->groups,
                                       object->group_count * sizeof *groups);
     for (uint32_t g = 0; g < object->group_count; g++) {
         if (!draft->plan->dissolved[g])
@@ -400,7 +402,7 @@ static void make(struct draft *draft)
     finish_jumps(draft);
     make_frames(draft);
     /* From here on every section has its number, and what goes its place. */
-    for (uint32_t s = 1; s < draft->folder.object->section_count; s++) {
+    for (uint32_t s = 1; s < draft->folder->object->section_count; s++) {
         if (!plan->dropped[s])
             move_relocs(draft, s);
     }
@@ -413,18 +415,13 @@ static void make(struct draft *draft)
     move_symbols(draft);
 }
 
-bool fold_apply(struct arena *arena, const struct program *program, uint32_t object,
-                const struct fold_plan *plan, const struct object **out,
-                const uint32_t **section_at, struct error *err)
+bool fold_apply(struct arena *arena, const struct fold_plan *plan,
+                const struct object **out, const uint32_t **section_at,
+                struct error *err)
 {
     struct arena *stage = arena_new();
-    const struct object *of = program->objects->items[object];
-    struct draft draft = {.folder = {.arena = arena,
-                                     .program = program,
-                                     .number = object,
-                                     .object = of},
-                          .plan = plan};
-    fold_find(&draft.folder);
+    const struct object *of = plan->folder->object;
+    struct draft draft = {.folder = plan->folder, .arena = arena, .plan = plan};
     start(&draft);
     make(&draft);
     struct object folded = *of;

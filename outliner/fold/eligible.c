@@ -123,15 +123,28 @@ static void consider(struct folder *folder, uint32_t code, uint32_t number)
     array_push(folder->arena, &folder->candidates, candidate);
 }
 
+/* The first reference of the object. */
+static uint32_t first_ref(const struct folder *folder)
+{
+    uint32_t low = 0, high = folder->program->ref_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (folder->program->refs[middle].object < folder->number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* References from elsewhere to the middle of functions. */
 static void fix_referred(struct folder *folder)
 {
     const struct program *program = folder->program;
-    for (uint32_t r = 0; r < program->ref_count; r++) {
+    for (uint32_t r = first_ref(folder);
+         r < program->ref_count && program->refs[r].object == folder->number; r++) {
         const struct code_ref *ref = &program->refs[r];
         const struct code *code = &program->code[ref->code];
-        if (ref->object != folder->number)
-            continue;
         uint32_t to = fold_at(folder, code->section, ref->position);
         if (to == NO_INDEX || folder->candidates.items[to].start == ref->position)
             continue;
@@ -169,15 +182,20 @@ static void fix_described(struct folder *folder)
 
 uint32_t fold_at(const struct folder *folder, uint32_t section, int64_t position)
 {
-    uint32_t i = folder->first_of[section];
-    for (; i < folder->candidates.count &&
-           folder->candidates.items[i].section == section;
-         i++) {
-        const struct foldable *candidate = &folder->candidates.items[i];
-        if (candidate->start <= position && position < candidate->end)
-            return i;
+    uint32_t low = folder->first_of[section], high = folder->candidates.count;
+    const struct foldable *all = folder->candidates.items;
+    if (low == NO_INDEX)
+        return NO_INDEX;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (all[middle].section == section && all[middle].end <= position)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NO_INDEX;
+    bool found = low < folder->candidates.count && all[low].section == section &&
+                 all[low].start <= position;
+    return found ? low : NO_INDEX;
 }
 
 void fold_find(struct folder *folder)
@@ -187,13 +205,13 @@ void fold_find(struct folder *folder)
     folder->first_of = arena_new_array(folder->arena, uint32_t, count);
     for (uint32_t s = 0; s < count; s++)
         folder->first_of[s] = NO_INDEX;
-    for (uint32_t c = 0; c < program->code_count; c++) {
-        const struct code *code = &program->code[c];
-        if (code->object != folder->number || code->refusal != REFUSAL_NONE ||
-            code->helpers || !is_plain(folder, program_section(program, c)))
+    for (uint32_t s = 1; s < count; s++) {
+        uint32_t c = program_code_of(program, folder->number, s);
+        if (c == NO_INDEX || program->code[c].refusal != REFUSAL_NONE ||
+            program->code[c].helpers || !is_plain(folder, program_section(program, c)))
             continue;
-        for (uint32_t f = 0; f < code->function_count; f++)
-            consider(folder, c, code->first_function + f);
+        for (uint32_t f = 0; f < program->code[c].function_count; f++)
+            consider(folder, c, program->code[c].first_function + f);
     }
     fix_referred(folder);
     fix_described(folder);

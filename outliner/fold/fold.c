@@ -262,26 +262,28 @@ void fold_make(struct arena *arena, const struct program *program, uint32_t obje
                const struct fold_options *options, struct fold_plan *out)
 {
     const struct object *of = program->objects->items[object];
-    struct folder folder = {.arena = arena,
-                            .program = program,
-                            .number = object,
-                            .object = of,
-                            .options = options};
-    fold_find(&folder);
-    fold_find_taken(&folder);
-    fold_classify(&folder);
-    struct planner planner = {.folder = &folder,
-                              .dissolvable = find_dissolvable(&folder)};
+    struct folder *folder = arena_new_one(arena, struct folder);
+    *folder = (struct folder){.arena = arena,
+                              .program = program,
+                              .number = object,
+                              .object = of,
+                              .options = options};
+    fold_find(folder);
+    fold_find_taken(folder);
+    fold_classify(folder);
+    struct planner planner = {.folder = folder,
+                              .dissolvable = find_dissolvable(folder)};
     planner.dropped = arena_new_array(arena, bool, of->section_count);
     planner.dissolved = arena_new_array(arena, bool, of->group_count);
     choose(&planner);
     drop_tables(&planner);
-    *out = (struct fold_plan){.functions = functions_of(&folder),
-                              .function_count = folder.candidates.count,
+    *out = (struct fold_plan){.functions = functions_of(folder),
+                              .function_count = folder->candidates.count,
                               .items = planner.items.items,
                               .count = planner.items.count,
                               .dropped = planner.dropped,
                               .dissolved = planner.dissolved,
+                              .folder = folder,
                               .code = planner.code,
                               .padding = planner.padding};
 }

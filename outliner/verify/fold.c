@@ -33,13 +33,20 @@ bool fold_fail(const struct fold_check *check, uint32_t section, uint64_t offset
 uint32_t fold_function_at(const struct fold_check *check, uint32_t section,
                           int64_t offset)
 {
-    const struct fold_plan *plan = check->plan;
-    for (uint32_t i = check->first_of[section];
-         i < plan->function_count && plan->functions[i].section == section; i++) {
-        if (plan->functions[i].start <= offset && offset < plan->functions[i].end)
-            return i;
+    const struct fold_function *all = check->plan->functions;
+    uint32_t low = check->first_of[section], high = check->plan->function_count;
+    if (low == NO_INDEX)
+        return NO_INDEX;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (all[middle].section == section && all[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NO_INDEX;
+    bool found = low < check->plan->function_count && all[low].section == section &&
+                 all[low].start <= offset;
+    return found ? low : NO_INDEX;
 }
 
 /* (The distance from an x86-64 field to the end of its instruction is 4 wherever
@@ -160,137 +167,6 @@ static bool check_dissolved(const struct fold_check *check)
     return true;
 }
 
-/* --- jumps --- */
-
-static const struct reloc *reloc_in(const struct section *section, uint64_t start,
-                                    uint64_t end)
-{
-    uint32_t at = section_reloc_at(section, start);
-    bool one = at < section->reloc_count && section->relocs[at].offset < end &&
-               (at + 1 == section->reloc_count || section->relocs[at + 1].offset >= end);
-    return one ? &section->relocs[at] : NULL;
-}
-
-/* The function of the plan whose entry a place of `after` is; it has not gone. */
-static uint32_t stays_at(const struct fold_check *check, const struct fold_place *place)
-{
-    for (uint32_t i = 0; i < check->plan->function_count; i++) {
-        const struct fold_function *function = &check->plan->functions[i];
-        if (!check->gone[i] && check->section_at[function->section] == place->section &&
-            function->start == place->offset)
-            return i;
-    }
-    return NO_INDEX;
-}
-
-/* Reads the jump that lies there: perhaps a landing mark, which the function that it
- * leads to begins with, and a jump to that function's entry. */
-static bool read_jump(const struct fold_check *check, uint32_t section, uint32_t offset,
-                      uint32_t end, struct fold_jump *out)
-{
-    const struct section *of = &check->after->sections[section];
-    struct insn insn;
-    uint32_t at = offset, mark = 0;
-    if (!check->target->decode(of->data.at + at, end - at, at, &insn))
-        return false;
-    if (insn.traits & INSN_MARKER) {
-        mark = insn.length;
-        at += mark;
-        if (at >= end || !check->target->decode(of->data.at + at, end - at, at, &insn))
-            return false;
-    }
-    const struct reloc *reloc = reloc_in(of, at, at + insn.length);
-    struct fold_place to;
-    if (insn.flow != FLOW_JUMP || !reloc || !fold_transfers(check->after, of, reloc) ||
-        check->after->symbols[reloc->symbol].bind != STB_LOCAL ||
-        !fold_place_of(check->after, of, reloc, &to))
-        return false;
-    uint32_t function = stays_at(check, &to);
-    if (function == NO_INDEX)
-        return false;
-    const uint8_t *entry = check->after->sections[to.section].data.at + to.offset;
-    struct insn first;
-    if (!check->target->decode(entry, check->after->sections[to.section].data.size -
-                                          (uint64_t)to.offset,
-                               (uint32_t)to.offset, &first) ||
-        ((first.traits & INSN_MARKER) ? mark != first.length : mark != 0) ||
-        memcmp(entry, of->data.at + offset, mark) != 0)
-        return false;
-    *out = (struct fold_jump){section, offset, at + insn.length - offset, function,
-                              NO_INDEX};
-    return true;
-}
-
-static bool only_nops(const struct fold_check *check, const struct section *of,
-                      uint32_t at, uint32_t end)
-{
-    while (at < end) {
-        struct insn insn;
-        if (!check->target->decode(of->data.at + at, end - at, at, &insn) ||
-            !(insn.traits & INSN_NOP) || reloc_in(of, at, at + insn.length))
-            return false;
-        at += insn.length;
-    }
-    return true;
-}
-
-/* A section that is new: nothing but jumps. */
-static bool read_jumps(struct fold_check *check, uint32_t section)
-{
-    const struct section *of = &check->after->sections[section];
-    uint32_t size = (uint32_t)of->data.size;
-    for (uint32_t at = 0; at < size;) {
-        struct fold_jump jump;
-        if (!read_jump(check, section, at, size, &jump))
-            return false;
-        array_push(check->arena, &check->jumps, jump);
-        at += jump.size;
-        uint32_t align = check->target->function_align, next = at;
-        while (next < size && next % align)
-            next++;
-        if (!only_nops(check, of, at, next))
-            return false;
-        at = next;
-    }
-    return true;
-}
-
-static bool find_jumps(struct fold_check *check)
-{
-    bool *known = arena_new_array(check->arena, bool, check->after->section_count);
-    for (uint32_t s = 1; s < check->before->section_count; s++) {
-        uint32_t at = check->section_at[s];
-        if (at && (at >= check->after->section_count || known[at]))
-            return fold_fail(check, s, 0, "two sections have become one");
-        known[at] = true;
-    }
-    for (uint32_t s = 1; s < check->after->section_count; s++) {
-        const struct section *of = &check->after->sections[s];
-        if (known[s] || section_is_frame(of))
-            continue;
-        if (strcmp(of->name, ".text.folded") != 0 || !section_is_code(of) ||
-            of->group != NO_INDEX || !read_jumps(check, s))
-            return fold_fail(check, 0, 0, "a new section %s holds more than jumps",
-                             of->name);
-    }
-    /* Where functions were: a jump, and no-ops. */
-    for (uint32_t i = 0; i < check->plan->function_count; i++) {
-        const struct fold_function *function = &check->plan->functions[i];
-        uint32_t at = check->section_at[function->section];
-        if (!check->gone[i] || !at)
-            continue;
-        struct fold_jump jump;
-        if (!read_jump(check, at, function->start, function->end, &jump) ||
-            !only_nops(check, &check->after->sections[at], function->start + jump.size,
-                       function->end))
-            return fold_fail(check, function->section, function->start,
-                             "there is no jump in the place of the function");
-        jump.owner = i;
-        array_push(check->arena, &check->jumps, jump);
-    }
-    return true;
-}
-
 /* --- references --- */
 
 /* What a place of `before` is in `after`, for somebody who calls it or looks at it. */
@@ -311,15 +187,8 @@ static bool is_image(struct fold_check *check, const struct fold_place *old,
         return on_heir && function->alone;
     if (on_heir && (transfers || !item->jumps))
         return true;
-    for (uint32_t i = 0; i < check->jumps.count; i++) {
-        struct fold_jump *jump = &check->jumps.items[i];
-        if (jump->section != new->section || jump->offset != new->offset)
-            continue;
-        if (jump->owner == NO_INDEX)
-            jump->owner = number;
-        return jump->owner == number && jump->function == item->heir && item->jumps;
-    }
-    return false;
+    const struct fold_jump *jump;
+    return item->jumps && fold_claim_jump(check, new, number, &jump);
 }
 
 static bool same_reference(struct fold_check *check, uint32_t section,
@@ -353,9 +222,8 @@ static bool in_gone(const struct fold_check *check, uint32_t section, uint64_t o
 }
 
 static bool next_is_gone(const struct fold_check *check, uint32_t section,
-                         const struct section *of, uint32_t at, bool after)
+                         const struct section *of, uint32_t at)
 {
-    (void)after;
     return at < of->reloc_count && in_gone(check, section, of->relocs[at].offset);
 }
 
@@ -366,9 +234,9 @@ static bool check_references(struct fold_check *check, uint32_t section)
         &check->after->sections[check->section_at[section]];
     uint32_t a = 0, b = 0;
     for (;;) {
-        while (next_is_gone(check, section, old, a, false))
+        while (next_is_gone(check, section, old, a))
             a++;
-        while (next_is_gone(check, section, new, b, true))
+        while (next_is_gone(check, section, new, b))
             b++;
         if (a == old->reloc_count && b == new->reloc_count)
             return true;
@@ -419,10 +287,27 @@ static bool check_all_references(struct fold_check *check)
 
 /* --- the whole --- */
 
+/* So that they can be searched. */
+static bool in_order(const struct fold_check *check)
+{
+    const struct fold_function *all = check->plan->functions;
+    for (uint32_t i = 0; i < check->plan->function_count; i++) {
+        if (all[i].section >= check->before->section_count ||
+            all[i].start >= all[i].end ||
+            (i > 0 && (all[i].section < all[i - 1].section ||
+                       (all[i].section == all[i - 1].section &&
+                        all[i].start < all[i - 1].end))))
+            return false;
+    }
+    return true;
+}
+
 /* The plan says what it means: no heir has gone, and all is in order. */
 static bool check_plan(struct fold_check *check)
 {
     const struct fold_plan *plan = check->plan;
+    if (!in_order(check))
+        return fold_fail(check, 0, 0, "the functions are not in order");
     check->gone =
         arena_new_array(check->arena, const struct folded *, plan->function_count);
     check->first_of =
@@ -472,7 +357,7 @@ bool fold_verify(const struct object *before, const struct object *after,
     for (uint32_t s = 1; ok && s < before->section_count; s++)
         ok = check_section(&check, s);
     ok = ok && check_dissolved(&check) && fold_check_classes(&check) &&
-         find_jumps(&check) && check_all_references(&check) &&
+         fold_find_jumps(&check) && check_all_references(&check) &&
          fold_check_symbols(&check) && fold_check_frames(&check);
     arena_free(check.arena);
     return ok;

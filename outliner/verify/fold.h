@@ -33,13 +33,23 @@ struct fold_check {
     struct lsdas old_lsdas, new_lsdas;
     const struct folded **gone; /* by function: the item, or NULL */
     uint32_t *first_of;         /* by section of `before`: its first function, or NO_INDEX */
+    uint32_t *before_of; /* by section of `after`: section of `before`; 0: it is new */
     array_of(struct fold_jump) jumps;
+    const bool *compared; /* by function: somebody may have its address (fold_parts.c) */
+    struct table *places; /* of the jumps; its numbers are their indices */
     struct error *err;
 };
 
 /* "…: text"; returns false. */
 bool fold_fail(const struct fold_check *check, uint32_t section, uint64_t offset,
                const char *format, ...) MO_PRINTF(4, 5);
+
+/* fold_jumps.c: reads all jumps. */
+bool fold_find_jumps(struct fold_check *check);
+/* There is a jump at a place of `after`, it leads to the heir of this function, and it is
+ * no other one's. */
+bool fold_claim_jump(struct fold_check *check, const struct fold_place *place,
+                     uint32_t number, const struct fold_jump **out);
 
 /* The function of the plan around a place of `before`, or NO_INDEX. */
 uint32_t fold_function_at(const struct fold_check *check, uint32_t section,

@@ -16,16 +16,31 @@ static bool is_name(const struct symbol *symbol)
            symbol->name[0] != '$' && symbol->name[0] != '\0';
 }
 
-/* Somebody among the inputs has its address, or may have. */
-static bool may_be_compared(const struct fold_check *check, uint32_t number)
+/* The function that begins at a place, or NO_INDEX. */
+static uint32_t entry_at(const struct fold_check *check, uint32_t section,
+                         int64_t offset)
 {
-    const struct fold_function *function = &check->plan->functions[number];
+    uint32_t number = section == SECTION_UNDEFINED ||
+                              section >= check->before->section_count
+                          ? NO_INDEX
+                          : fold_function_at(check, section, offset);
+    bool entry =
+        number != NO_INDEX && check->plan->functions[number].start == offset;
+    return entry ? number : NO_INDEX;
+}
+
+/* By function: somebody among the inputs has its address, or may have. */
+static const bool *find_compared(const struct fold_check *check)
+{
     const struct object *before = check->before;
+    bool *out = arena_new_array(check->arena, bool, check->plan->function_count);
     for (uint32_t i = 1; i < before->symbol_count; i++) {
         const struct symbol *symbol = &before->symbols[i];
-        if (symbol->section == function->section && symbol->bind != STB_LOCAL &&
-            symbol->value == function->start)
-            return true;
+        uint32_t number = symbol->bind == STB_LOCAL
+                              ? NO_INDEX
+                              : entry_at(check, symbol->section, (int64_t)symbol->value);
+        if (number != NO_INDEX)
+            out[number] = true;
     }
     for (uint32_t s = 1; s < before->section_count; s++) {
         const struct section *from = &before->sections[s];
@@ -33,28 +48,24 @@ static bool may_be_compared(const struct fold_check *check, uint32_t number)
             continue;
         for (uint32_t r = 0; r < from->reloc_count; r++) {
             struct fold_place place;
-            if (fold_place_of(before, from, &from->relocs[r], &place) &&
-                place.section == function->section && place.offset == function->start &&
-                !fold_transfers(before, from, &from->relocs[r]))
-                return true;
+            uint32_t number =
+                fold_place_of(before, from, &from->relocs[r], &place) &&
+                        !fold_transfers(before, from, &from->relocs[r])
+                    ? entry_at(check, place.section, place.offset)
+                    : NO_INDEX;
+            if (number != NO_INDEX)
+                out[number] = true;
         }
     }
-    return false;
+    return out;
 }
 
 static bool on_jump(struct fold_check *check, const struct symbol *new, uint32_t number)
 {
-    uint32_t heir = check->gone[number]->heir;
-    for (uint32_t i = 0; i < check->jumps.count; i++) {
-        struct fold_jump *jump = &check->jumps.items[i];
-        if (jump->section != new->section || jump->offset != new->value)
-            continue;
-        if (jump->owner == NO_INDEX)
-            jump->owner = number;
-        return jump->owner == number && jump->function == heir &&
-               (new->size == 0 || new->size == jump->size);
-    }
-    return false;
+    struct fold_place place = {new->section, (int64_t)new->value};
+    const struct fold_jump *jump;
+    return fold_claim_jump(check, &place, number, &jump) &&
+           (new->size == 0 || new->size == jump->size);
 }
 
 static bool same_symbol(struct fold_check *check, const struct symbol *old,
@@ -78,7 +89,7 @@ static bool same_symbol(struct fold_check *check, const struct symbol *old,
     return function->alone && check->section_at[heir->section] == new->section &&
            new->value == old->value - function->start + heir->start &&
            new->size == old->size &&
-           (old->value != function->start || !may_be_compared(check, number));
+           (old->value != function->start || !check->compared[number]);
 }
 
 /* Locals keep their order; one may have gone with a section that is no function's. */
@@ -106,6 +117,7 @@ bool fold_check_symbols(struct fold_check *check)
     const struct object *before = check->before, *after = check->after;
     struct table *names = table_new(check->arena);
     const uint32_t *globals = index_globals(check, names);
+    check->compared = find_compared(check);
     uint32_t local = 1;
     for (uint32_t i = 1; i < before->symbol_count; i++) {
         const struct symbol *old = &before->symbols[i], *new = NULL;

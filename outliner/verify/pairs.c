@@ -14,18 +14,33 @@ static const struct object *object_of(const struct side *side, uint32_t object)
     return side->objects->items[object];
 }
 
+struct naming {
+    struct table *names; /* of section and unit */
+    array_of(uint32_t) seen; /* by number of the name: sections so far, on this side */
+    struct table *keys;      /* of name and order */
+};
+
+static struct naming naming_new(struct arena *arena)
+{
+    return (struct naming){.names = table_new(arena), .keys = table_new(arena)};
+}
+
+static void naming_restart(struct naming *naming)
+{
+    for (uint32_t i = 0; i < naming->seen.count; i++)
+        naming->seen.items[i] = 0;
+}
+
 /* A number for (name, unit, order): equal for sections that correspond. */
-static uint32_t key_of(struct verify *verify, struct table *keys, struct table *seen,
+static uint32_t key_of(struct verify *verify, struct naming *naming,
                        const struct section *section)
 {
-    for (uint32_t order = 0;; order++) {
-        const char *text = arena_format(verify->arena, "%u %u %s", section->unit, order,
-                                        section->name);
-        if (table_find_string(seen, text) != NO_INDEX)
-            continue;
-        table_intern_string(seen, text);
-        return table_intern_string(keys, text);
-    }
+    const char *text = arena_format(verify->arena, "%u %s", section->unit, section->name);
+    uint32_t name = table_intern_string(naming->names, text);
+    if (name == naming->seen.count)
+        array_push(verify->arena, &naming->seen, 0);
+    uint32_t key[] = {name, naming->seen.items[name]++};
+    return table_intern(naming->keys, key, sizeof key);
 }
 
 static bool same_kind(const struct section *a, const struct section *b)
@@ -38,16 +53,15 @@ static bool pair_object(struct verify *verify, uint32_t number, struct error *er
 {
     const struct object *before = object_of(&verify->before, number);
     const struct object *after = object_of(&verify->after, number);
-    struct table *keys = table_new(verify->arena);
-    struct table *seen = table_new(verify->arena);
+    struct naming naming = naming_new(verify->arena);
     uint32_t *by_key =
         arena_new_array(verify->arena, uint32_t, (size_t)before->section_count + 1);
     for (uint32_t s = 1; s < before->section_count; s++)
-        by_key[key_of(verify, keys, seen, &before->sections[s])] = s;
-    uint32_t known = table_count(keys);
-    seen = table_new(verify->arena);
+        by_key[key_of(verify, &naming, &before->sections[s])] = s;
+    uint32_t known = table_count(naming.keys);
+    naming_restart(&naming);
     for (uint32_t s = 1; s < after->section_count; s++) {
-        uint32_t key = key_of(verify, keys, seen, &after->sections[s]);
+        uint32_t key = key_of(verify, &naming, &after->sections[s]);
         if (key >= known)
             continue;
         verify->after_of[number][by_key[key]] = s;
