@@ -11,9 +11,9 @@
  * Neighbours with the same reason are one line.
  */
 #include "mo/dump.h"
+#include "mo/match.h"
 #include "mo/suffixtree.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -179,7 +179,8 @@ static uint32_t explain_frozen(FILE *out, const struct program *program,
              j++) {
             const struct symbol *symbol = &object->symbols[j];
             if (symbol->section != code->section || symbol->name[0] == '\0' ||
-                fnmatch(glob, symbol->name, 0) != 0)
+                !glob_is_function(glob, section_unit(object, code->section),
+                                  symbol->name))
                 continue;
             const char *section = program_section(program, i)->name;
             fprintf(out, "%s: %s %s+0x%" PRIx64 ", %" PRIu64 " bytes: frozen\n",
@@ -199,7 +200,7 @@ static uint32_t explain_folded(FILE *out, const struct report *folds, const char
     uint32_t found = 0;
     for (uint32_t i = 0; folds && i < folds->folds.count; i++) {
         const struct report_folded *folded = &folds->folds.items[i];
-        if (fnmatch(glob, folded->name, 0) != 0)
+        if (!glob_is_function(glob, folded->unit, folded->name))
             continue;
         fprintf(out, "%s: %s, %" PRIu32 " bytes: folded: %s %s\n", folded->name,
                 folded->unit, folded->bytes,
@@ -222,9 +223,11 @@ void explain(FILE *out, const struct program *program, const struct tokens *toke
     uint32_t found = explain_folded(out, folds, glob);
     found += explain_frozen(out, program, glob);
     for (uint32_t i = 0; i < program->function_count; i++) {
-        const struct code *code = &program->code[program->functions[i].code];
+        uint32_t at = program->functions[i].code;
+        const struct code *code = &program->code[at];
+        const char *unit = section_unit(program_object(program, at), code->section);
         if (code->refusal != REFUSAL_NONE ||
-            fnmatch(glob, program_function_name(program, i), 0) != 0)
+            !glob_is_function(glob, unit, program_function_name(program, i)))
             continue;
         explain_function(out, &explainer, i);
         found++;

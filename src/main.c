@@ -40,7 +40,7 @@ static int run(struct arena *session, int argc, char **argv)
         puts("mo-link " MO_VERSION);
     else if (options.command && !options_run_command(session, &options, &err))
         return complain(&err, EXIT_USAGE); /* it does not return otherwise */
-    else if (!link_run(&options, &err))
+    else if (!options_load(session, &options, &err) || !link_run(&options, &err))
         return complain(&err, err.over_limit ? EXIT_SIZE : EXIT_INPUT);
     return finish(&err);
 }

@@ -19,7 +19,6 @@
 
 #include "mo/array.h"
 #include "mo/object.h"
-#include "mo/profile.h"
 #include "options_parts.h"
 
 #include <stdlib.h>
@@ -123,14 +122,14 @@ const struct option options_table[] = {
      "make the first N helpers only, and name the last of them: mo-link-bisect uses it "
      "to find the one with which a program fails"                                                               },
     {"--print",          NULL, KIND_TEXT,   "FUNCTION",  FIELD(print),          GROUP_LOOK,
-     "print these functions (a glob) before and after, side by side, with the helpers "
-     "that they enter; alone, without -o, it implies --outline and --dry-run"                                   },
+     "print these functions (globs: NAME or UNIT:NAME) before and after, side by side, "
+     "with the helpers that they enter; alone, without -o, it implies --outline and --dry-run"                                   },
     {"--remarks",        NULL, KIND_TEXT,   "FILE",      FIELD(remarks),        GROUP_LOOK,
      "write what was outlined and what was refused as LLVM optimisation remarks (YAML, "
      "for opt-viewer), and the code that they speak of to FILE.s"                                               },
     {"--explain",        NULL, KIND_TEXT,   "FUNCTION",  FIELD(explain),        GROUP_LOOK,
-     "print for these functions (a glob) every reason why instructions were left "
-     "alone"                                                                                                    },
+     "print for these functions (globs: NAME or UNIT:NAME) every reason why "
+     "instructions were left alone"                                                                                                    },
     {"--dump",           NULL, KIND_STAGE,  "STAGE",     FIELD(dump),           GROUP_LOOK,
      "print the first round's state after a stage: object, code, rows, tokens, "
      "repeats, "
@@ -478,22 +477,6 @@ static bool is_run(const char *word)
            strcmp(word, "--run") == 0;
 }
 
-static bool read_profile(struct parser *parser, struct error *err)
-{
-    struct options *out = parser->out;
-    struct bytes text;
-    struct table *hot, *all;
-    if (!out->profile)
-        return true;
-    if (!file_read(parser->session, out->profile, &text, err) ||
-        !profile_read(parser->session, out->profile, text, out->hot_share, &hot, &all,
-                      err))
-        return false;
-    out->hot = hot;
-    out->profiled = all;
-    return true;
-}
-
 bool options_parse(struct arena *session, int argc, char *const *argv,
                    struct options *out, struct error *err)
 {
@@ -514,5 +497,5 @@ bool options_parse(struct arena *session, int argc, char *const *argv,
     if (out->print && !out->output)
         out->outline = out->dry_run = true;
     out->output_is_directory = out->output && names_directory(out->output);
-    return check_combinations(&parser, err) && read_profile(&parser, err);
+    return check_combinations(&parser, err);
 }

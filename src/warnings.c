@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "mo/warnings.h"
 
+#include "mo/match.h"
 #include "mo/table.h"
 
 #include <elf.h>
 #include <fnmatch.h>
-#include <string.h>
 
 static bool names_function(const struct object *object, const char *glob)
 {
@@ -25,7 +25,7 @@ static bool names_code(const struct object *object, const char *glob)
         const struct symbol *symbol = &object->symbols[i];
         if (symbol->section < object->section_count && symbol->section != 0 &&
             section_is_code(&object->sections[symbol->section]) &&
-            fnmatch(glob, symbol->name, 0) == 0)
+            glob_is_function(glob, section_unit(object, symbol->section), symbol->name))
             return true;
     }
     return false;
@@ -44,8 +44,7 @@ static bool names_section(const struct object *object, const char *glob)
 static bool names_unit(const struct object *object, const char *glob)
 {
     for (uint32_t i = 0; i < object->unit_count; i++) {
-        const char *name = object->units[i].name, *slash = strrchr(name, '/');
-        if (fnmatch(glob, name, 0) == 0 || (slash && fnmatch(glob, slash + 1, 0) == 0))
+        if (glob_is_unit(glob, object->units[i].name))
             return true;
     }
     return false;

@@ -90,6 +90,10 @@ struct options {
 MO_MUST_CHECK bool options_parse(struct arena *session, int argc, char *const *argv,
                                  struct options *out, struct error *err);
 
+/* Reads the files that options name (--profile). */
+MO_MUST_CHECK bool options_load(struct arena *session, struct options *options,
+                                struct error *err);
+
 /* The command line (argv[0] skipped) with @FILE replaced by the words of the file. */
 MO_MUST_CHECK bool options_expand(struct arena *session, int argc, char *const *argv,
                                   const char *const **out, uint32_t *count,

@@ -87,6 +87,8 @@ static bool read_flags(struct step *step, struct error *err)
         step->options.version || step->options.baseline ||
         step->options.remarks || step->options.print)
         return fail(err, NULL, "%s: only options that say how to outline", name);
+    if (!options_load(step->session, &step->options, err))
+        return false;
     step->options.strip_debug |= step->command.strips_debug;
     return true;
 }

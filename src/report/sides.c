@@ -10,10 +10,10 @@
 #include "mo/array.h"
 #include "mo/costs.h"
 #include "mo/listing.h"
+#include "mo/match.h"
 #include "mo/table.h"
 #include "report_parts.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -227,7 +227,8 @@ static uint32_t print_set(FILE *out, const struct objects *before,
     };
     uint32_t count = 0;
     for (uint32_t i = 0; i < printer.before.costs.count; i++) {
-        if (fnmatch(glob, printer.before.costs.items[i].name, 0) != 0)
+        const struct cost *cost = &printer.before.costs.items[i];
+        if (!glob_is_function(glob, unit_of(&printer.before, cost), cost->name))
             continue;
         if (count++ > 0)
             fputc('\n', out);

@@ -63,6 +63,9 @@ BAD = [
     ("--explain a.o b.o", 2, "wants the name of a function"),
     ("--explain=nosuch a.o b.o", 1, "--explain=nosuch: there is no such function here"),
     ("--print=nosuch a.o b.o", 1, "--print=nosuch: there is no such function here"),
+    ("--explain=b.o:first a.o b.o", 1, "--explain=b.o:first: there is no such function"),
+    ("--outline --profile=nosuch.txt a.o -o o.o", 1, "nosuch.txt: cannot open"),
+    ("--outline --profile=a.o a.o -o o.o", 1, "a.o: line 1 is neither"),
     ("-run", 2, "'-run' wants a command"),
     ("cut.o -o o.o", 1, "cut.o"),
     ("script.so -o o.o", 1, "script.so: a linker script"),
@@ -206,6 +209,23 @@ def check_talk(mo_link, folder):
     assert "the set as a whole" in said
 
 
+def check_units_of_functions(mo, folder):
+    """Of several functions of one name: the one in that unit."""
+    for name in "uart", "dir/spi":
+        with open(os.path.join(folder, name + ".c"), "w") as file:
+            file.write("static int setup(int x) { return x * 3; }\n"
+                       f"int {name[-3:]}(int x) {{ return setup(x) + setup(x + 1); }}")
+        run(["gcc", "-O0", "-c", name + ".c", "-o", name + ".o"], folder, check=True)
+    for option in "--explain", "--print":
+        for name, count in (("setup", 2), ("uart.o:setup", 1), ("spi.o:set*", 1),
+                            ("dir/*:setup", 1), ("*.o:setup", 2)):
+            said = mo(f"{option}={name} uart.o dir/spi.o")
+            assert said.count("setup: ") == count, (option, name, said)
+    for name in "uart", "dir/spi":
+        for end in ".c", ".o":
+            os.remove(os.path.join(folder, name + end))
+
+
 def check_folded_explained(mo, folder):
     with open(os.path.join(folder, "twins.c"), "w") as file:
         file.write("".join(f"int twin{i}(int *p) {{ return p[0] * 7 + p[1] * p[2]; }}\n"
@@ -254,6 +274,7 @@ def check_good(mo_link, folder):
     for stage in "object code rows tokens repeats candidates plan".split():
         assert mo(f"--dump={stage} a.o b.o") != "" or stage == "rows"
     assert "first" in mo("--explain=fir* a.o b.o")
+    check_units_of_functions(mo, folder)
     check_folded_explained(mo, folder)
     check_profile_warnings(mo_link, folder)
     assert "Verified" in mo("--outline -R --dry-run a.o b.o")
