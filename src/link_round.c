@@ -57,14 +57,17 @@ struct lift_options link_lift_options(const struct link *link, const struct set 
 
 /* Lifts `objects` and plans what to do with them. An empty plan is a result. */
 static bool plan_round(struct link *link, struct arena *stage, const struct set *set,
-                       const struct objects *objects, struct program **program,
-                       struct plan *plan, struct error *err)
+                       uint32_t round, const struct objects *objects,
+                       struct program **program, struct plan *plan, struct error *err)
 {
     struct lift_options lift = link_lift_options(link, set);
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
     struct tokens tokens;
-    tokens_make(stage, *program, &tokens);
+    if (round == 1)
+        tokens_make(stage, *program, &tokens);
+    else
+        tokens_make_changed(stage, *program, &tokens);
     struct plan_options choice = plan_options_of(link->options);
     plan_make(stage, *program, &tokens, &choice, plan);
     return true;
@@ -97,7 +100,7 @@ bool link_round(struct link *link, const struct set *set, uint32_t round,
     struct program *program = NULL;
     struct plan plan = {0};
     progress_at(link->progress, "looking for repeats", round);
-    bool ok = plan_round(link, stage, set, objects, &program, &plan, err);
+    bool ok = plan_round(link, stage, set, round, objects, &program, &plan, err);
     if (ok && round == 1 && link->options->report != REPORT_NONE)
         report_refusals(&link->report, program);
     if (ok && round == 1 && link->remarks)

@@ -113,8 +113,12 @@ struct tokens {
     const uint8_t *sizes;   /* bytes of the instruction in a helper, SP operands unshifted */
     const uint8_t *glued;   /* 1: must not be parted from the next position */
     uint32_t count;
+    const bool *functions; /* by function index: whether it has any */
 };
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);
+/* The same for a later round: only of blocks that an earlier one has changed. */
+void tokens_make_changed(struct arena *arena, const struct program *program,
+                         struct tokens *out);
 
 /* REFUSAL_NONE, or why the instruction (of this code index) must stay where it is. */
 enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);

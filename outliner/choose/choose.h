@@ -5,6 +5,7 @@
  *
  *   key.c         what an instruction is, apart from where it stands; why it must stay
  *   key_referents.c  … and what its fields refer to
+ *   changed.c     what a later round has to look at
  *   tokens.c      the program as one string
  *   tails.c       what rows have to say at the end of a function
  *   facts.c       per instruction: row, function, what breaks a call
@@ -66,6 +67,12 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
 /* Must not be parted from the next instruction. */
 bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
 
+/* --- changed.c --- */
+
+/* A block of this code index is not the one that the rounds began with. */
+bool block_is_changed(const struct program *program, uint32_t code,
+                      const struct block *block);
+
 /* --- tails.c --- */
 
 /* Rows of tails without the rules of settled registers, each made once. */
@@ -104,7 +111,7 @@ struct facts {
     const struct program *program;
     const struct tokens *tokens;
     const struct plan_options *options;
-    const struct fact *at;    /* by instruction index */
+    const struct fact *at;    /* by instruction index, of functions with tokens */
     const uint32_t *call_end; /* first instruction from here on that a called payload
                                  cannot hold; the block's end if there is none */
     const uint32_t *site_end; /* first instruction behind it with another call site, or

@@ -153,7 +153,9 @@ static void fill_part(void *context, uint32_t part, uint32_t worker)
     struct stretch stretch = filler->stretches.items[part];
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        fill_function(filler, f);
+        if (filler->tokens->functions[f]) {
+            fill_function(filler, f);
+        }
     }
 }
 

@@ -28,7 +28,9 @@ struct text {
 
 struct writer {
     const struct program *program;
+    bool only_changed;
     const uint8_t *table_jumps; /* a bit for each instruction */
+    bool *functions;            /* see struct tokens */
     struct arena *arena;
     struct table *keys;
     struct buffer key;
@@ -88,7 +90,11 @@ static void put_function(struct writer *writer, const struct function *function)
         return;
     }
     for (uint32_t b = 0; b < function->block_count; b++) {
-        put_block(writer, function->code, &program->blocks[function->first_block + b]);
+        const struct block *block = &program->blocks[function->first_block + b];
+        if (!writer->only_changed ||
+            block_is_changed(program, function->code, block)) {
+            put_block(writer, function->code, block);
+        }
     }
 }
 
@@ -138,7 +144,9 @@ static void write_part(void *context, uint32_t part, uint32_t worker)
         text_new(writer->arena, (size_t)insns_in(writer->program, stretch) * 2 + 1);
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        uint32_t before = writer->text.count;
         put_function(writer, &writer->program->functions[f]);
+        writer->functions[f] = writer->text.count > before;
     }
 }
 
@@ -178,17 +186,22 @@ static void copy_part(void *context, uint32_t part, uint32_t worker)
     memcpy(to->glued + joint.start, from->glued, from->count);
 }
 
-void tokens_make(struct arena *arena, const struct program *program, struct tokens *out)
+static void make(struct arena *arena, const struct program *program, bool only_changed,
+                 struct tokens *out)
 {
     struct arena *stage = arena_new();
     struct parts parts = {.stretches = program_stretches(stage, program, PART_INSNS)};
     uint32_t count = parts.stretches.count;
     const uint8_t *table_jumps = mark_table_jumps(stage, program);
+    bool *functions = arena_new_array(arena, bool, program->function_count);
     parts.writers = arena_new_array(stage, struct writer, count);
     parts.joints = arena_new_array(stage, struct joint, count);
     for (uint32_t p = 0; p < count; p++) {
         parts.writers[p] =
-            (struct writer){.program = program, .table_jumps = table_jumps};
+            (struct writer){.program = program,
+                            .only_changed = only_changed,
+                            .table_jumps = table_jumps,
+                            .functions = functions};
     }
     parallel_do(program->workers, count, write_part, &parts);
     place_parts(stage, &parts);
@@ -205,6 +218,18 @@ void tokens_make(struct arena *arena, const struct program *program, struct toke
         .sizes = parts.text.sizes,
         .glued = parts.text.glued,
         .count = total,
+        .functions = functions,
     };
     arena_free(stage);
+}
+
+void tokens_make(struct arena *arena, const struct program *program, struct tokens *out)
+{
+    make(arena, program, false, out);
+}
+
+void tokens_make_changed(struct arena *arena, const struct program *program,
+                         struct tokens *out)
+{
+    make(arena, program, true, out);
 }

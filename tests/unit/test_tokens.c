@@ -176,6 +176,50 @@ START_TEST(section_names)
 }
 END_TEST
 
+/* What an earlier round left alone is not looked at again: blocks count, not functions. */
+START_TEST(only_changed)
+{
+    struct toy *toy = toy_new(false);
+    struct toy_insn call = {
+        .op = 1, .flow = FLOW_CALL, .reloc = TOY_CALL, .symbol = TOY_EXT};
+    struct toy_insn insns[] = {{.op = 1}, call, {.op = 2}};
+    struct tokens tokens;
+    toy_function(toy, false, insns, 1);
+    toy_function(toy, false, insns, 3);
+    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
+    ck_assert_uint_eq(tokens.count, 0);
+    ck_assert(!tokens.functions[0] && !tokens.functions[1]);
+    toy->symbols[TOY_EXT].name = HELPER_PREFIX "0123";
+    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
+    ck_assert_uint_eq(tokens.count, 4);
+    ck_assert_uint_eq(tokens.insns[0], 1);
+    ck_assert(!tokens.functions[0] && tokens.functions[1]);
+    toy_program(toy);
+    toy->code.helpers = true;
+    tokens_make_changed(toy->arena, &toy->program, &tokens);
+    ck_assert_uint_eq(tokens.count, 6);
+    arena_free(toy->arena);
+}
+END_TEST
+
+/* A jump into another function: some tail stayed there for others. */
+START_TEST(jumps_to_tails_are_changes)
+{
+    struct toy *toy = toy_new(false);
+    struct toy_insn tail[] = {{.op = 1}, {.op = 2}, {.op = 3, .flow = FLOW_RETURN}};
+    struct toy_insn jump[] = {{.op = 4}, {.op = 5, .flow = FLOW_JUMP, .target = 1 + 4}};
+    struct tokens tokens;
+    toy_function(toy, false, tail, 3);
+    toy_function(toy, false, jump, 2);
+    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
+    ck_assert(!tokens.functions[0] && tokens.functions[1]);
+    toy->insns.items[4].target = 0; /* to the whole function: as it was in the input */
+    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
+    ck_assert_uint_eq(tokens.count, 0);
+    arena_free(toy->arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tokens");
@@ -186,6 +230,8 @@ int main(void)
     tcase_add_test(all, strings_with_relocations);
     tcase_add_test(all, sealed_code_has_no_tokens);
     tcase_add_test(all, section_names);
+    tcase_add_test(all, only_changed);
+    tcase_add_test(all, jumps_to_tails_are_changes);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
