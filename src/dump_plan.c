@@ -28,7 +28,8 @@ void dump_repeats(FILE *out, const struct program *program, const struct tokens 
 {
     struct arena *stage = arena_new();
     struct repeats repeats =
-        suffixtree_repeats(stage, tokens->values, tokens->count, SHORTEST_REPEAT);
+        suffixtree_repeats(stage, tokens->values, tokens->count, tokens->alphabet,
+                           SHORTEST_REPEAT);
     fprintf(out, "repeats %" PRIu32 "\n", repeats.count);
     for (uint32_t i = 0; i < repeats.count; i++) {
         const struct repeat *repeat = &repeats.items[i];

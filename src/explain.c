@@ -60,8 +60,9 @@ static void find_starts(struct explainer *explainer, const struct repeats *repea
 static void find_covers(struct explainer *explainer, const struct tokens *tokens)
 {
     const struct program *program = explainer->program;
-    struct repeats repeats = suffixtree_repeats(explainer->stage, tokens->values,
-                                                tokens->count, SHORTEST_REPEAT);
+    struct repeats repeats =
+        suffixtree_repeats(explainer->stage, tokens->values, tokens->count,
+                           tokens->alphabet, SHORTEST_REPEAT);
     struct cover *starts =
         arena_new_array(explainer->stage, struct cover, tokens->count + 1);
     find_starts(explainer, &repeats, starts);

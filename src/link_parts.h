@@ -24,6 +24,7 @@ struct link {
     struct sets before, after;
     struct report report;
     struct remarks *remarks; /* NULL: not asked for */
+    struct table *helpers;   /* names of those that the last round began with */
     uint32_t helper_count;   /* made so far, under --bisect-limit */
     struct progress *progress;
     bool known_link;         /* the linker has said already what it loads */

@@ -67,7 +67,8 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     if (round == 1)
         tokens_make(stage, *program, &tokens);
     else
-        tokens_make_changed(stage, *program, &tokens);
+        tokens_make_changed(stage, *program, link->helpers, &tokens);
+    helpers_note(link->helpers, objects);
     struct plan_options choice = plan_options_of(link->options);
     plan_make(stage, *program, &tokens, &choice, plan);
     return true;

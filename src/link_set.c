@@ -183,6 +183,7 @@ bool link_outline_set(struct link *link, const struct set *given,
     const struct set *set = &folded;
     bool more = set->objects.count > 0;
     *after = set->objects;
+    link->helpers = table_new(link->session);
     for (uint32_t round = 1; more && round <= 1 + link->options->reruns; round++) {
         if (!link_round(link, set, round, after, &sum, &more, err))
             return false;

@@ -107,18 +107,24 @@ uint32_t row_without(struct arena *arena, const struct program *program, uint32_
 
 /* --- tokens.c ---
  * The program as one string: equal numbers are interchangeable instructions. */
+#define TOKEN_SEPARATOR UINT32_MAX
 struct tokens {
-    const uint32_t *values; /* one for each position */
+    const uint32_t *values; /* one for each position: below `alphabet`, or TOKEN_SEPARATOR */
     const uint32_t *insns;  /* instruction index of each position, or NO_INDEX (separator) */
     const uint8_t *sizes;   /* bytes of the instruction in a helper, SP operands unshifted */
     const uint8_t *glued;   /* 1: must not be parted from the next position */
     uint32_t count;
+    uint32_t alphabet;
     const bool *functions; /* by function index: whether it has any */
 };
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);
-/* The same for a later round: only of blocks that an earlier one has changed. */
+/* The same for a later round: only code that may be part of a repeat which the round
+ * before has not seen. `old`: names of the helpers that there were before that one. */
+struct table;
 void tokens_make_changed(struct arena *arena, const struct program *program,
-                         struct tokens *out);
+                         const struct table *old, struct tokens *out);
+/* Adds the names of the objects' helpers. */
+void helpers_note(struct table *names, const struct objects *objects);
 
 /* REFUSAL_NONE, or why the instruction (of this code index) must stay where it is. */
 enum refusal insn_refusal(const struct program *program, uint32_t code, uint32_t insn);

@@ -19,22 +19,23 @@ struct repeat {
 };
 
 struct repeats {
-    const uint32_t *positions; /* every suffix start once, in leaf order */
+    const uint32_t *positions; /* suffix starts, each once at most, in leaf order */
     uint32_t position_count;
     const struct repeat *items; /* in preorder of the tree: a parent before its children */
     uint32_t count;
 };
 
 /* All right-maximal repeats of at least `minimum` integers: for each, all its occurrences.
- * The values may be anything but UINT32_MAX, which is used as the end mark. The result
- * lives in `arena`; the tree itself is freed before the function returns. */
+ * Values from `alphabet` on separate: they are equal to nothing, not to each other
+ * either. The result lives in `arena`; the tree itself is freed before the function
+ * returns. */
 struct repeats suffixtree_repeats(struct arena *arena, const uint32_t *values,
-                                  uint32_t count, uint32_t minimum);
+                                  uint32_t count, uint32_t alphabet, uint32_t minimum);
 
 /* Peak bytes that the last two lines cost per integer, for tests/bench: same work, and
  * *peak is the largest number of bytes the tree and the result held together. */
 struct repeats suffixtree_repeats_measured(struct arena *arena, const uint32_t *values,
-                                           uint32_t count, uint32_t minimum,
-                                           uint64_t *peak);
+                                           uint32_t count, uint32_t alphabet,
+                                           uint32_t minimum, uint64_t *peak);
 
 #endif

@@ -189,7 +189,7 @@ static void match_all(struct searcher *searcher, const uint32_t *positions)
         searcher->best[p + 1] = searcher->best[p];
         searcher->matches[p + 1].node = NO_INDEX;
         uint32_t token = searcher->facts->tokens->values[p];
-        if (token >= count) /* separates */
+        if (token == TOKEN_SEPARATOR)
             continue;
         for (uint32_t root = 0; root < ROOT_COUNT; root++) {
             if (searcher->roots[token] >> root & 1)
@@ -254,7 +254,7 @@ void ends_take(struct arena *stage, const struct facts *facts,
         .facts = facts,
         .candidates = candidates,
         .nodes = table_new(stage),
-        .roots = arena_alloc(stage, facts->tokens->count + 1u),
+        .roots = arena_alloc(stage, facts->tokens->alphabet),
         .busy = arena_alloc(stage, facts->program->insn_count / 8 + 1),
     };
     const uint32_t *positions = positions_of_insns(stage, facts);

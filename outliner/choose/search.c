@@ -93,8 +93,9 @@ static void prepare(void *context, uint32_t part, uint32_t worker)
     const struct tokens *tokens = search->tokens;
     (void)worker;
     if (part == 0) {
-        search->parts.repeats = suffixtree_repeats(
-            search->stage, tokens->values, tokens->count, search->parts.minimum);
+        search->parts.repeats =
+            suffixtree_repeats(search->stage, tokens->values, tokens->count,
+                               tokens->alphabet, search->parts.minimum);
     } else {
         facts_make(search->arena, search->program, tokens, search->options,
                    search->facts);

@@ -2,13 +2,12 @@
  *
  * The program as one string of integers, for the suffix tree. An instruction that may
  * move gets the number of its key (key.c); one that may not ends the piece of code
- * before it, as the end of a block does: a separator that is found nowhere else. So
- * every repeat of the string is a sequence within one block whose instructions may all
- * move.
+ * before it, as the end of a block does: a separator, which is no part of any repeat.
+ * So every repeat of the string is a sequence within one block whose instructions may
+ * all move.
  *
  * The string is written in parts, each with a numbering of its own, and then the parts
- * are joined. Separators count down from UINT32_MAX - 1, keys count up from 0, in the
- * order in which they appear.
+ * are joined. Keys count up from 0, in the order in which they appear.
  */
 #include "mo/parallel.h"
 #include "outliner/choose/choose.h"
@@ -23,18 +22,19 @@ struct text {
     uint32_t *values, *insns;
     uint8_t *sizes, *glued;
     uint32_t count;
-    uint32_t separators;
 };
 
 struct writer {
     const struct program *program;
-    bool only_changed;
-    const uint8_t *table_jumps; /* a bit for each instruction */
-    bool *functions;            /* see struct tokens */
+    const struct changes *changes; /* NULL: all of it */
+    const uint8_t *table_jumps;    /* a bit for each instruction */
+    bool *functions;               /* see struct tokens */
     struct arena *arena;
     struct table *keys;
     struct buffer key;
-    struct text text; /* separators have no values yet */
+    bool *wanted; /* by instruction of the block at hand */
+    uint32_t wanted_room;
+    struct text text;
 };
 
 static struct text text_new(struct arena *arena, size_t room)
@@ -59,25 +59,46 @@ static void put(struct text *text, uint32_t value, uint32_t insn, uint8_t size,
 static void separate(struct text *text)
 {
     if (text->count > 0 && text->insns[text->count - 1] != NO_INDEX) {
-        put(text, 0, NO_INDEX, 0, false);
-        text->separators++;
+        put(text, TOKEN_SEPARATOR, NO_INDEX, 0, false);
     }
 }
 
-static void put_block(struct writer *writer, uint32_t code, const struct block *block)
+static void put_insn(struct writer *writer, uint32_t code, uint32_t insn)
 {
+    uint8_t size = 0;
+    writer->key.size = 0;
+    if (bit_get(writer->table_jumps, insn) ||
+        insn_key(writer->program, code, insn, KEY_EXACT, &writer->key, &size) !=
+            REFUSAL_NONE) {
+        separate(&writer->text);
+        return;
+    }
+    uint32_t value = table_intern(writer->keys, writer->key.at, writer->key.size);
+    put(&writer->text, value, insn, size, insn_is_glued(writer->program, code, insn));
+}
+
+static void select_insns(struct writer *writer, uint32_t number)
+{
+    uint32_t count = writer->program->blocks[number].insn_count;
+    if (count > writer->wanted_room) {
+        writer->wanted_room = count * 2;
+        writer->wanted = arena_new_array(writer->arena, bool, writer->wanted_room);
+    }
+    changes_select(writer->changes, number, writer->wanted);
+}
+
+static void put_block(struct writer *writer, uint32_t code, uint32_t number)
+{
+    const struct block *block = &writer->program->blocks[number];
+    if (writer->changes != NULL) {
+        select_insns(writer, number);
+    }
     for (uint32_t i = 0; i < block->insn_count; i++) {
-        uint32_t insn = block->first_insn + i;
-        uint8_t size = 0;
-        writer->key.size = 0;
-        if (bit_get(writer->table_jumps, insn) ||
-            insn_key(writer->program, code, insn, KEY_EXACT, &writer->key, &size) !=
-                REFUSAL_NONE) {
+        if (writer->changes == NULL || writer->wanted[i]) {
+            put_insn(writer, code, block->first_insn + i);
+        } else {
             separate(&writer->text);
-            continue;
         }
-        uint32_t value = table_intern(writer->keys, writer->key.at, writer->key.size);
-        put(&writer->text, value, insn, size, insn_is_glued(writer->program, code, insn));
     }
     separate(&writer->text);
 }
@@ -90,11 +111,7 @@ static void put_function(struct writer *writer, const struct function *function)
         return;
     }
     for (uint32_t b = 0; b < function->block_count; b++) {
-        const struct block *block = &program->blocks[function->first_block + b];
-        if (!writer->only_changed ||
-            block_is_changed(program, function->code, block)) {
-            put_block(writer, function->code, block);
-        }
+        put_block(writer, function->code, function->first_block + b);
     }
 }
 
@@ -112,9 +129,8 @@ static const uint8_t *mark_table_jumps(struct arena *arena,
 
 /* What becomes of a part in the whole. */
 struct joint {
-    uint32_t start;     /* position */
-    uint32_t separator; /* value of its first one */
-    uint32_t *numbers;  /* of its keys */
+    uint32_t start;    /* position */
+    uint32_t *numbers; /* of its keys */
 };
 
 struct parts {
@@ -122,6 +138,7 @@ struct parts {
     struct writer *writers;
     struct joint *joints;
     struct text text; /* all of it */
+    uint32_t alphabet;
 };
 
 static uint32_t insns_in(const struct program *program, struct stretch stretch)
@@ -154,7 +171,7 @@ static void write_part(void *context, uint32_t part, uint32_t worker)
 static void place_parts(struct arena *stage, struct parts *parts)
 {
     struct table *keys = table_new(stage);
-    uint32_t start = 0, separator = UINT32_MAX - 1;
+    uint32_t start = 0;
     for (uint32_t p = 0; p < parts->stretches.count; p++) {
         const struct writer *writer = &parts->writers[p];
         uint32_t count = table_count(writer->keys);
@@ -163,11 +180,11 @@ static void place_parts(struct arena *stage, struct parts *parts)
             struct bytes key = table_key(writer->keys, i);
             numbers[i] = table_intern(keys, key.at, key.size);
         }
-        parts->joints[p] = (struct joint){start, separator, numbers};
+        parts->joints[p] = (struct joint){start, numbers};
         start += writer->text.count;
-        separator -= writer->text.separators;
     }
     parts->text.count = start;
+    parts->alphabet = table_count(keys);
 }
 
 static void copy_part(void *context, uint32_t part, uint32_t worker)
@@ -177,17 +194,17 @@ static void copy_part(void *context, uint32_t part, uint32_t worker)
     struct joint joint = parts->joints[part];
     (void)worker;
     for (uint32_t i = 0; i < from->count; i++) {
-        bool separates = from->insns[i] == NO_INDEX;
+        uint32_t value = from->values[i];
         to->values[joint.start + i] =
-            separates ? joint.separator-- : joint.numbers[from->values[i]];
+            value == TOKEN_SEPARATOR ? value : joint.numbers[value];
     }
     memcpy(to->insns + joint.start, from->insns, from->count * sizeof *to->insns);
     memcpy(to->sizes + joint.start, from->sizes, from->count);
     memcpy(to->glued + joint.start, from->glued, from->count);
 }
 
-static void make(struct arena *arena, const struct program *program, bool only_changed,
-                 struct tokens *out)
+static void make(struct arena *arena, const struct program *program,
+                 const struct changes *changes, struct tokens *out)
 {
     struct arena *stage = arena_new();
     struct parts parts = {.stretches = program_stretches(stage, program, PART_INSNS)};
@@ -197,11 +214,10 @@ static void make(struct arena *arena, const struct program *program, bool only_c
     parts.writers = arena_new_array(stage, struct writer, count);
     parts.joints = arena_new_array(stage, struct joint, count);
     for (uint32_t p = 0; p < count; p++) {
-        parts.writers[p] =
-            (struct writer){.program = program,
-                            .only_changed = only_changed,
-                            .table_jumps = table_jumps,
-                            .functions = functions};
+        parts.writers[p] = (struct writer){.program = program,
+                                           .changes = changes,
+                                           .table_jumps = table_jumps,
+                                           .functions = functions};
     }
     parallel_do(program->workers, count, write_part, &parts);
     place_parts(stage, &parts);
@@ -218,6 +234,7 @@ static void make(struct arena *arena, const struct program *program, bool only_c
         .sizes = parts.text.sizes,
         .glued = parts.text.glued,
         .count = total,
+        .alphabet = parts.alphabet,
         .functions = functions,
     };
     arena_free(stage);
@@ -225,11 +242,14 @@ static void make(struct arena *arena, const struct program *program, bool only_c
 
 void tokens_make(struct arena *arena, const struct program *program, struct tokens *out)
 {
-    make(arena, program, false, out);
+    make(arena, program, NULL, out);
 }
 
 void tokens_make_changed(struct arena *arena, const struct program *program,
-                         struct tokens *out)
+                         const struct table *old, struct tokens *out)
 {
-    make(arena, program, true, out);
+    struct arena *stage = arena_new();
+    struct changes changes = changes_find(stage, program, old);
+    make(arena, program, &changes, out);
+    arena_free(stage);
 }

@@ -5,7 +5,8 @@
  * of earlier stretches. Both columns should stay level: that is what linear means.
  *
  *     suffixtree_bench [LARGEST]   made-up strings, up to LARGEST tokens
- *     suffixtree_bench -f FILE...  strings of 32-bit words from files
+ *     suffixtree_bench -f FILE...  strings of 32-bit words from files: small numbers, and
+ *                                  UINT32_MAX for separators
  */
 #include "mo/suffixtree.h"
 
@@ -65,13 +66,23 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* Values from here on separate. */
+static uint32_t alphabet_of(const uint32_t *values, uint32_t count)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; i++)
+        most = values[i] != UINT32_MAX && values[i] > most ? values[i] : most;
+    return most + 1;
+}
+
 static void measure(const char *name, uint32_t *values, uint32_t count)
 {
     struct arena *arena = arena_new();
     uint64_t peak;
+    uint32_t alphabet = alphabet_of(values, count);
     double start = now();
     struct repeats repeats =
-        suffixtree_repeats_measured(arena, values, count, 2, &peak);
+        suffixtree_repeats_measured(arena, values, count, alphabet, 2, &peak);
     double seconds = now() - start;
     printf("%-8s %10" PRIu32 " %10" PRIu32 " %8.3f %8.2f %8.1f\n", name, count,
            repeats.count, seconds, count / seconds / 1e6, (double)peak / count);

@@ -4,6 +4,8 @@
  */
 #include "toy_program.h"
 
+#include "mo/table.h"
+
 #include <check.h>
 
 /* Tokens of a function that holds just these instructions. */
@@ -176,46 +178,87 @@ START_TEST(section_names)
 }
 END_TEST
 
-/* What an earlier round left alone is not looked at again: blocks count, not functions. */
-START_TEST(only_changed)
+static struct tokens changed_tokens(struct toy *toy, const struct table *old)
+{
+    struct tokens tokens;
+    tokens_make_changed(toy->arena, &toy->program, old, &tokens);
+    return tokens;
+}
+
+/* What an earlier round left alone is not looked at again; a call to a helper is new
+ * once, and with it what stands beside it twice. */
+START_TEST(sites_are_changes)
 {
     struct toy *toy = toy_new(false);
+    struct table *old = table_new(toy->arena);
     struct toy_insn call = {
         .op = 1, .flow = FLOW_CALL, .reloc = TOY_CALL, .symbol = TOY_EXT};
-    struct toy_insn insns[] = {{.op = 1}, call, {.op = 2}};
-    struct tokens tokens;
-    toy_function(toy, false, insns, 1);
-    toy_function(toy, false, insns, 3);
-    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
-    ck_assert_uint_eq(tokens.count, 0);
-    ck_assert(!tokens.functions[0] && !tokens.functions[1]);
-    toy->symbols[TOY_EXT].name = HELPER_PREFIX "0123";
-    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
-    ck_assert_uint_eq(tokens.count, 4);
-    ck_assert_uint_eq(tokens.insns[0], 1);
-    ck_assert(!tokens.functions[0] && tokens.functions[1]);
+    struct toy_insn one[] = {{.op = 1}, call, {.op = 2}, {.op = 5}};
+    struct toy_insn two[] = {{.op = 6}, {.op = 1}, call, {.op = 2}};
+    toy_function(toy, false, one, 1);
+    toy_function(toy, false, one, 4);
+    toy_function(toy, false, two, 4);
     toy_program(toy);
-    toy->code.helpers = true;
-    tokens_make_changed(toy->arena, &toy->program, &tokens);
-    ck_assert_uint_eq(tokens.count, 6);
+    ck_assert_uint_eq(changed_tokens(toy, old).count, 0);
+    toy->symbols[TOY_EXT].name = HELPER_PREFIX "0123";
+    struct tokens tokens = changed_tokens(toy, old);
+    ck_assert_uint_eq(tokens.count, 3 + 1 + 3 + 1);
+    ck_assert_uint_eq(tokens.insns[0], 1);
+    ck_assert_uint_eq(tokens.insns[4], 1 + 4 + 1);
+    ck_assert(!tokens.functions[0] && tokens.functions[1] && tokens.functions[2]);
+    helpers_note(old, &toy->objects); /* it is defined elsewhere */
+    ck_assert_uint_eq(changed_tokens(toy, old).count, 3 + 1 + 3 + 1);
+    toy->symbols[TOY_EXT].section = TOY_TEXT;
+    helpers_note(old, &toy->objects);
+    ck_assert_uint_eq(changed_tokens(toy, old).count, 0);
+    arena_free(toy->arena);
+}
+END_TEST
+
+/* All of a helper, and elsewhere the pairs of instructions that it holds. */
+START_TEST(helpers_are_changes)
+{
+    struct toy *toy = toy_new(false);
+    struct table *old = table_new(toy->arena);
+    struct toy_insn helper[] = {{.op = 1}, {.op = 2}, {.op = 3, .flow = FLOW_RETURN}};
+    struct toy_insn other[] = {{.op = 4}, {.op = 1}, {.op = 2}, {.op = 4}, {.op = 3}};
+    toy_function(toy, false, helper, 3)->symbol = TOY_EXT;
+    toy->symbols[TOY_EXT].name = HELPER_PREFIX "0123";
+    toy_function(toy, false, other, 5);
+    toy_program(toy);
+    struct code codes[] = {toy->code, toy->code};
+    codes[0].helpers = true;
+    codes[0].function_count = codes[1].function_count = codes[1].first_function = 1;
+    toy->functions.items[1].code = 1;
+    toy->program.code = codes;
+    struct tokens tokens = changed_tokens(toy, old);
+    ck_assert_uint_eq(tokens.count, 3 + 1 + 2 + 1);
+    ck_assert_uint_eq(tokens.insns[4], 3 + 1);
+    ck_assert_uint_eq(tokens.insns[5], 3 + 2);
+    ck_assert_uint_eq(tokens.values[0], tokens.values[4]);
+    table_intern_string(old, HELPER_PREFIX "0123");
+    ck_assert_uint_eq(changed_tokens(toy, old).count, 0);
     arena_free(toy->arena);
 }
 END_TEST
 
 /* A jump into another function: some tail stayed there for others. */
-START_TEST(jumps_to_tails_are_changes)
+START_TEST(tails_that_stay_are_changes)
 {
     struct toy *toy = toy_new(false);
+    struct table *old = table_new(toy->arena);
     struct toy_insn tail[] = {{.op = 1}, {.op = 2}, {.op = 3, .flow = FLOW_RETURN}};
     struct toy_insn jump[] = {{.op = 4}, {.op = 5, .flow = FLOW_JUMP, .target = 1 + 4}};
-    struct tokens tokens;
     toy_function(toy, false, tail, 3);
     toy_function(toy, false, jump, 2);
-    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
+    toy_program(toy);
+    struct tokens tokens = changed_tokens(toy, old);
     ck_assert(!tokens.functions[0] && tokens.functions[1]);
-    toy->insns.items[4].target = 0; /* to the whole function: as it was in the input */
-    tokens_make_changed(toy->arena, toy_program(toy), &tokens);
-    ck_assert_uint_eq(tokens.count, 0);
+    toy->insns.items[0].traits |= INSN_JOINED;
+    ck_assert(changed_tokens(toy, old).functions[0]);
+    toy->insns.items[0].traits &= ~(uint32_t)INSN_JOINED;
+    toy->insns.items[4].target = 0; /* the whole function: so it was in the input */
+    ck_assert_uint_eq(changed_tokens(toy, old).count, 0);
     arena_free(toy->arena);
 }
 END_TEST
@@ -230,8 +273,9 @@ int main(void)
     tcase_add_test(all, strings_with_relocations);
     tcase_add_test(all, sealed_code_has_no_tokens);
     tcase_add_test(all, section_names);
-    tcase_add_test(all, only_changed);
-    tcase_add_test(all, jumps_to_tails_are_changes);
+    tcase_add_test(all, sites_are_changes);
+    tcase_add_test(all, helpers_are_changes);
+    tcase_add_test(all, tails_that_stay_are_changes);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
