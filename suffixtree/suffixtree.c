@@ -25,8 +25,9 @@
  *     symbol) -> child, which grows.
  * There are at most as many inner nodes as leaves, and all but the root keep two of
  * their children themselves: where there are many nodes, there are few slots. Both grow
- * by doubling. Per integer that is 4 bytes of text and 4 of leaves, at most 48 of nodes
- * and slots, and at most 16 of the result when the slots are gone ... PEAK
+ * by doubling, each in an arena of its own, so that what they grow out of is given
+ * back. Per integer that is 8 bytes of text and leaves, and at most 48 of nodes while
+ * they grow, or 32 of them, 6 of slots and 16 of the result: 62 at the worst.
  *
  * Order: children are listed by number: inner nodes in the order in which their repeat
  * was first seen to repeat, then leaves by position. So the layout of the hash table
