@@ -167,7 +167,7 @@ static uint32_t new_start(const struct verify *verify, struct spot old)
     const struct section_map *map = &verify->maps[old.object][old.section];
     if (map->identity)
         return old.offset;
-    return map->starts && old.offset < map->size ? map->starts[old.offset] : NO_INDEX;
+    return map->walked ? map_start(map, old.offset) : NO_INDEX;
 }
 
 static bool table_differs(const struct verify *verify, const struct jump_table *table,

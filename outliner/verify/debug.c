@@ -36,7 +36,7 @@ bool is_debug_read(const struct verify *verify, uint32_t object, uint32_t sectio
 static uint32_t next_known(const struct section_map *map, uint32_t before)
 {
     uint32_t at = before;
-    while (at < map->size && map->starts[at] == NO_INDEX && !is_known_end(map, at))
+    while (at < map->size && !map_is_start(map, at) && !is_known_end(map, at))
         at++;
     return at;
 }
@@ -49,12 +49,12 @@ bool debug_positions_agree(const struct verify *verify, struct spot before,
         return true;
     /* GCC ends the place of what a call destroys one byte before the call's end. */
     struct view old, new;
-    if (!map->identity && map->starts && before.offset <= map->size &&
+    if (map->walked && before.offset <= map->size &&
         views_around(verify, before, after, &old, &new))
         return true;
     if (verify->dropped)
         return gone_agrees(verify, before, after);
-    if (map->identity || !map->starts || before.offset > map->size ||
+    if (!map->walked || before.offset > map->size ||
         verify->after_of[before.object][before.section] != after.section)
         return false;
     before.offset = next_known(map, before.offset);
@@ -69,9 +69,9 @@ static bool ends_in_call(const struct verify *verify, struct spot start, uint32_
     const struct section_map *map = &verify->maps[start.object][start.section];
     if (map->identity)
         return start.offset <= after && after < end;
-    for (uint32_t at = start.offset; map->starts && at < end; at++)
-        if (map->starts[at] != NO_INDEX &&
-            (map->starts[at] == after || map->starts[at] + 1 == after))
+    for (uint32_t at = start.offset; map->walked && at < end; at++)
+        if (map_is_start(map, at) &&
+            (map_start(map, at) == after || map_start(map, at) + 1 == after))
             return true;
     return false;
 }
@@ -206,12 +206,12 @@ static bool ends_agree(const struct verify *verify, struct spot before,
 {
     enum { LONGEST_INSN = 15 }; /* bytes */
     const struct section_map *map = &verify->maps[before.object][before.section];
-    if (map->identity || !map->starts || before.offset > map->size)
+    if (!map->walked || before.offset > map->size)
         return false;
     for (uint32_t back = 1; back <= LONGEST_INSN && back <= before.offset; back++) {
         struct spot old = before, new = after;
         old.offset -= back;
-        new.offset = map->starts[old.offset];
+        new.offset = map_start(map, old.offset);
         struct view x, y;
         if (new.offset != NO_INDEX)
             return view_at(verify, &verify->before, old, &x) && x.insn.length == back &&
@@ -227,14 +227,14 @@ static bool is_entered(const struct verify *verify, struct spot before,
                        struct spot after)
 {
     const struct section_map *map = &verify->maps[before.object][before.section];
-    if (map->identity || !map->starts || before.offset >= map->size ||
-        map->starts[before.offset] != NO_INDEX ||
+    if (!map->walked || before.offset >= map->size ||
+        map_is_start(map, before.offset) ||
         verify->after_of[before.object][before.section] != after.section)
         return false;
-    while (before.offset > 0 && map->starts[before.offset] == NO_INDEX)
+    while (before.offset > 0 && !map_is_start(map, before.offset))
         before.offset--;
     struct view view;
-    return map->starts[before.offset] == after.offset &&
+    return map_start(map, before.offset) == after.offset &&
            view_at(verify, &verify->after, after, &view) &&
            (view.insn.flow == FLOW_JUMP || view.insn.flow == FLOW_CALL);
 }

@@ -34,7 +34,7 @@ static uint32_t place_of(const struct section_map *map, uint32_t position)
 {
     if (map->identity)
         return position;
-    return map->starts && position < map->size ? map->starts[position] : NO_INDEX;
+    return map->walked ? map_start(map, position) : NO_INDEX;
 }
 
 static bool instructions_agree(const struct verify *verify, uint32_t object,

@@ -188,7 +188,7 @@ static bool ends_alike(const struct verify *verify, struct spot before,
     const struct section_map *map = &verify->maps[before.object][before.section];
     if (map->identity || before.offset > map->size)
         return true;
-    bool known = map->starts[before.offset] != NO_INDEX ||
+    bool known = map_is_start(map, before.offset) ||
                  is_known_end(map, before.offset);
     return !known || positions_agree(verify, before, after);
 }
@@ -207,7 +207,7 @@ static bool check_fde(struct verify *verify, uint32_t object, const struct fde *
     struct spot old = {object, fde->code_section, fde->start};
     struct spot new = {object, verify->after_of[object][fde->code_section], fde->start};
     if (!map->identity)
-        new.offset = map->starts ? map->starts[fde->start] : NO_INDEX;
+        new.offset = map->walked ? map_start(map, fde->start) : NO_INDEX;
     const struct fde *other = new.offset == NO_INDEX ? NULL : fde_there(verify, new);
     if (!other || other->start != new.offset)
         return verify_fail(verify, old, new, err, "no unwind entry starts there now");

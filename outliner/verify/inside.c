@@ -322,22 +322,26 @@ bool walk_check(struct walk *walk, const struct view *before, bool thunk,
 }
 
 /* In a straight line from the store on, while the row stays the same. */
-static bool is_link_stored(const struct walk *walk, const struct view *before)
+static bool is_link_stored(const struct walk *walk, const struct view *before,
+                           uint32_t row)
 {
     uint8_t link = walk->verify->target->link_register;
     bool in_frame = before->insn.traits & (INSN_SP_MEMORY | INSN_SP_ADJUST);
     bool stores = has_register(before->insn.uses, link) && in_frame &&
                   !(before->insn.traits & INSN_SIGNS);
-    return (stores || (walk->link_stored && walk->last_row == row_before(walk))) &&
+    return (stores || (walk->link_stored && walk->last_row == row)) &&
            before->insn.flow == FLOW_NEXT && !has_register(before->insn.defs, link);
 }
 
-void walk_note(struct walk *walk, const struct view *before, const struct view *after)
+void walk_note_link(struct walk *walk, const struct view *before, uint32_t row)
 {
-    walk->link_stored = is_link_stored(walk, before);
+    walk->link_stored = is_link_stored(walk, before, row);
     walk->link_lost = walk->link_lost && walk->link_stored;
-    walk->last_row = row_before(walk);
+    walk->last_row = row;
+}
+
+void walk_note_glue(struct walk *walk, const struct view *before)
+{
     walk->is_glued = is_first_half(walk->verify, before);
-    walk->glued = after->at;
-    walk->glued.offset += after->insn.length;
+    walk->glued = walk->after;
 }

@@ -93,7 +93,7 @@ bool view_like(const struct verify *verify, const struct side *side, struct spot
     return true;
 }
 
-static bool is_hint(const struct verify *verify, const struct reloc *reloc)
+bool is_hint(const struct verify *verify, const struct reloc *reloc)
 {
     const struct reloc_kind *kind = verify->target->reloc_kind(reloc->type);
     return kind && kind->kind == RELOC_NONE;
@@ -115,9 +115,8 @@ static struct meaning meaning_in(const struct verify *verify, const struct side 
     return meaning_of(side, view->at.object, reloc, bias);
 }
 
-/* The relocation fills the PC-relative field. */
-static bool is_pc_field(const struct verify *verify, const struct view *view,
-                        const struct reloc *reloc)
+bool is_pc_field(const struct verify *verify, const struct view *view,
+                 const struct reloc *reloc)
 {
     struct code_bytes code;
     return (view->insn.traits & INSN_PC_RELATIVE) &&

@@ -75,7 +75,7 @@ bool verify_island(struct verify *verify, const struct island *island, struct sp
         !rows_agree(verify, island, old, new, err))
         return false;
     for (uint32_t i = 0; i < island->size; i++)
-        map->starts[island->before + i] = island->after + i;
+        map_note(verify->arena, map, island->before + i, island->after + i);
     struct island *last =
         map->islands.count ? &map->islands.items[map->islands.count - 1] : NULL;
     bool same = last && last->gap && island->gap &&
@@ -93,7 +93,7 @@ bool verify_island(struct verify *verify, const struct island *island, struct sp
 static bool is_place(const void *context, uint32_t offset)
 {
     const struct section_map *map = context;
-    return offset < map->size && map->starts[offset] != NO_INDEX;
+    return map_is_start(map, offset);
 }
 
 /* The known position that tells how far what lies at an offset has moved: the
@@ -102,13 +102,13 @@ static uint32_t witness(const struct verify *verify, const struct section_map *m
                         struct spot at)
 {
     uint32_t before = at.offset, after = at.offset;
-    while (before > 0 && map->starts[before] == NO_INDEX)
+    while (before > 0 && !map_is_start(map, before))
         before--;
-    while (after < map->size && map->starts[after] == NO_INDEX)
+    while (after < map->size && !map_is_start(map, after))
         after++;
     struct view view;
     struct spot start = {at.object, at.section, before};
-    bool around = map->starts[before] != NO_INDEX &&
+    bool around = map_is_start(map, before) &&
                   view_at(verify, &verify->before, start, &view) &&
                   before + view.insn.length > at.offset;
     return around || after >= map->size ? before : after;
@@ -125,7 +125,7 @@ bool verify_distance(struct verify *verify, const struct island *island,
     for (uint32_t i = 0; i < all.references.count; i++) {
         old.offset = all.references.items[i].to;
         uint32_t known = witness(verify, map, old);
-        int64_t moved = (int64_t)map->starts[known] - known;
+        int64_t moved = (int64_t)map_start(map, known) - known;
         int64_t own = (int64_t)island->after - island->before;
         new.offset = (uint32_t)(old.offset + own);
         if (moved != own)

@@ -188,12 +188,29 @@ static void index_symbol(struct arena *arena, struct side *side, uint32_t object
         side->definitions.items[name] = named;
 }
 
+static uint32_t *look_up_symbols(struct arena *arena, const struct side *side,
+                                 const struct object *object)
+{
+    uint32_t *wanted = arena_new_array(arena, uint32_t, object->symbol_count);
+    for (uint32_t s = 0; s < object->symbol_count; s++) {
+        const struct symbol *symbol = &object->symbols[s];
+        wanted[s] = symbol->section == SECTION_UNDEFINED
+                        ? table_find_string(side->names, symbol->name)
+                        : NO_INDEX;
+    }
+    return wanted;
+}
+
 void verify_index_names(struct arena *arena, struct side *side)
 {
+    uint32_t count = side->objects->count;
     side->names = table_new(arena);
-    for (uint32_t i = 0; i < side->objects->count; i++)
+    for (uint32_t i = 0; i < count; i++)
         for (uint32_t s = 1; s < object_of(side, i)->symbol_count; s++)
             index_symbol(arena, side, i, s);
+    side->wanted = arena_new_array(arena, uint32_t *, count);
+    for (uint32_t i = 0; i < count; i++)
+        side->wanted[i] = look_up_symbols(arena, side, object_of(side, i));
 }
 
 bool is_helper_section(const struct verify *verify, uint32_t object, uint32_t section)

@@ -25,7 +25,7 @@ static bool find_definition(const struct side *side, struct named *named)
         &side->objects->items[named->object]->symbols[named->symbol];
     if (symbol->section != SECTION_UNDEFINED)
         return in_section(symbol);
-    uint32_t name = table_find_string(side->names, symbol->name);
+    uint32_t name = side->wanted[named->object][named->symbol];
     if (name == NO_INDEX)
         return false;
     *named = side->definitions.items[name];
@@ -166,13 +166,13 @@ bool views_around(const struct verify *verify, struct spot before, struct spot a
     const struct section_map *map = map_of(verify, before);
     uint32_t back = 1;
     while (back < before.offset && back < LONGEST_INSN &&
-           map->starts[before.offset - back] == NO_INDEX)
+           !map_is_start(map, before.offset - back))
         back++;
     if (back > before.offset || back > after.offset)
         return false;
     before.offset -= back;
     after.offset -= back;
-    return map->starts[before.offset] == after.offset &&
+    return map_start(map, before.offset) == after.offset &&
            view_at(verify, &verify->before, before, old) && old->insn.length > back &&
            view_at(verify, &verify->after, after, new) && new->insn.length > back;
 }
@@ -199,7 +199,7 @@ bool positions_agree(const struct verify *verify, struct spot before, struct spo
         return before.offset == after.offset;
     if (before.offset > map->size || after.offset == NO_INDEX)
         return false;
-    return map->starts[before.offset] == after.offset ||
+    return map_start(map, before.offset) == after.offset ||
            has_image(&map->ends, before.offset, after.offset) ||
            inside_agrees(verify, before, after);
 }
@@ -220,11 +220,10 @@ static bool is_excused(struct verify *verify, const struct pending *pending)
         return false;
     const struct suspect *suspect = &verify->suspects.items[pending->suspect - 1];
     const struct section_map *map = map_of(verify, suspect->old);
-    bool taken = false;
-    for (uint32_t i = 1; i < suspect->island.size; i++)
-        taken |= map->taken[suspect->island.before + i];
-    return taken && verify_distance(verify, &suspect->island, suspect->old,
-                                    suspect->new, &ignored);
+    uint32_t start = suspect->island.before, end = start + suspect->island.size;
+    return map_is_taken(map, start + 1, end) &&
+           verify_distance(verify, &suspect->island, suspect->old, suspect->new,
+                           &ignored);
 }
 
 static bool judge(struct verify *verify, const struct pending *pending,
@@ -273,7 +272,13 @@ static bool places_agree(struct verify *verify, const struct meaning *before,
         pending.after.offset = (uint32_t)after->offset;
         if (verify->maps_complete)
             return judge(verify, &pending, err);
-        array_push(verify->arena, &verify->pending, pending);
+        /* The map of its own section may know already. */
+        bool known = pending.before.object == from->from_before.object &&
+                     pending.before.section == from->from_before.section &&
+                     map_start(map_of(verify, pending.before), pending.before.offset) ==
+                         pending.after.offset;
+        if (!known)
+            array_push(verify->arena, &verify->pending, pending);
         return true;
     }
     if (same_section && !section_is_code(section) && before->offset == after->offset)

@@ -115,6 +115,12 @@ uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde
     return row;
 }
 
+uint32_t row_end(const struct side *side, struct spot spot)
+{
+    const struct known_row *known = recall_row(side->nearby, spot);
+    return known ? known->end : spot.offset + 1;
+}
+
 static const struct row *known_row(const struct verify *verify, uint32_t row)
 {
     return row == ROW_NONE || row == ROW_UNREAD ? NULL : row_get(verify->rows, row);

@@ -223,9 +223,6 @@ static bool leave(struct walk *walk, struct error *err)
     struct verify *verify = walk->verify;
     struct entered *top = walk_open_call(walk);
     struct code_bytes code;
-    verify->target->emit_return(&code);
-    if (!bytes_are(verify, walk->after, &code))
-        return walk_fail(walk, err, "a helper returns in an unusual way");
     if (!walk_check_row(walk, NOT_KEPT, err))
         return false;
     struct entered left = *top;
@@ -242,14 +239,13 @@ static bool leave(struct walk *walk, struct error *err)
     return true;
 }
 
-/* Takes the walk out of all helpers whose payload is complete. */
+/* Takes the walk out of all helpers whose payload is complete: of those that return in
+ * the way that ours do. */
 static bool settle(struct walk *walk, struct error *err)
 {
-    struct view view;
-    while (walk_open_call(walk) &&
-           view_at(walk->verify, &walk->verify->after, walk->after, &view)) {
-        if (view.insn.flow != FLOW_RETURN)
-            return true;
+    struct code_bytes code;
+    walk->verify->target->emit_return(&code);
+    while (walk_open_call(walk) && bytes_are(walk->verify, walk->after, &code)) {
         if (!leave(walk, err))
             return false;
     }
@@ -258,15 +254,12 @@ static bool settle(struct walk *walk, struct error *err)
 
 /* --- one instruction --- */
 
-/* Where the walk goes on behind an instruction that both have. */
-static void advance(struct walk *walk, const struct view *before,
-                    const struct view *after, bool thunk)
+/* Behind an instruction that both have: out of helpers that it leaves. */
+static void go_back(struct walk *walk, const struct view *before, bool thunk)
 {
     uint8_t flow = before->insn.flow;
     bool ends = flow == FLOW_RETURN || flow == FLOW_JUMP ||
                 flow == FLOW_JUMP_INDIRECT || flow == FLOW_STOP;
-    walk->before.offset += before->insn.length;
-    walk->after.offset += after->insn.length;
     if (thunk) {
         struct entered *top = walk_open_call(walk);
         walk->after = top->resume;
@@ -285,8 +278,11 @@ static bool take(struct walk *walk, const struct view *before, const struct view
         !walk_check_handler(walk, before, after, err) ||
         !views_agree(walk->verify, before, after, walk_shift(walk), thunk, err))
         return false;
-    walk_note(walk, before, after);
-    advance(walk, before, after, thunk);
+    walk_note_link(walk, before, row_of_spot(&walk->verify->before, walk->before, NULL));
+    walk->before.offset += before->insn.length;
+    walk->after.offset += after->insn.length;
+    walk_note_glue(walk, before);
+    go_back(walk, before, thunk);
     return settle(walk, err);
 }
 

@@ -73,6 +73,17 @@ static bool same_symbol(const struct verify *verify, uint32_t object,
            same_range(verify, object, a, b);
 }
 
+/* Most keep their number, too; that is no more than a good place to look first. */
+static bool is_in_place(const struct verify *verify, uint32_t object, uint32_t number)
+{
+    const struct object *after = verify->after.objects->items[object];
+    const struct symbol *symbol =
+        &verify->before.objects->items[object]->symbols[number];
+    return number < after->symbol_count &&
+           strcmp(after->symbols[number].name, symbol->name) == 0 &&
+           same_symbol(verify, object, symbol, &after->symbols[number]);
+}
+
 static bool is_there(const struct verify *verify, const struct index *index,
                      uint32_t object, const struct symbol *symbol)
 {
@@ -116,14 +127,17 @@ static bool check_alignment(struct verify *verify, uint32_t object, struct error
 static bool check_symbols(struct verify *verify, uint32_t number, struct error *err)
 {
     const struct object *object = verify->before.objects->items[number];
-    struct index index =
-        index_symbols(verify->arena, verify->after.objects->items[number]);
+    struct index index = {0}; /* made when it is needed */
     for (uint32_t i = 1; i < object->symbol_count; i++) {
         const struct symbol *symbol = &object->symbols[i];
         bool matters = symbol->bind != STB_LOCAL || symbol->type == STT_FUNC;
         /* Whoever still refers to an undefined one has been compared already. */
         if (!matters || symbol->section == SECTION_UNDEFINED ||
-            is_there(verify, &index, number, symbol))
+            is_in_place(verify, number, i))
+            continue;
+        if (!index.object)
+            index = index_symbols(verify->arena, verify->after.objects->items[number]);
+        if (is_there(verify, &index, number, symbol))
             continue;
         struct spot old = spot_of(number, symbol, symbol->value);
         struct spot new = {number, 0, 0};

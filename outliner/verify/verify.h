@@ -47,6 +47,7 @@ struct side {
     struct debug *debug;                /* by object */
     struct table *names;                /* of defined global symbols … */
     array_of(struct named) definitions; /* … by their number there */
+    uint32_t **wanted; /* by object, symbol: that number of an undefined one */
     struct nearby *nearby;
 };
 
@@ -79,9 +80,11 @@ struct images {
 /* Where the code of a section of `before` has gone. */
 struct section_map {
     bool identity;    /* nothing changed; the rest is unused */
+    bool walked;      /* code that has changed; else the rest is unused, too */
     uint32_t size;    /* of the old section */
-    uint32_t *starts; /* by old offset: new offset of the instruction, or NO_INDEX */
-    bool *taken;      /* by old offset: an instruction takes its address */
+    uint64_t *starts; /* a bit for each old offset: it is known what starts there … */
+    array_of(struct pair) shifts; /* … and is as far away as in the last pair before */
+    uint64_t *taken;  /* a bit for each old offset: an instruction takes its address */
     struct images ends; /* of ranges */
     struct images gone; /* no-ops of `after` that would lie there */
     array_of(struct island) islands;
@@ -111,7 +114,7 @@ struct verify {
     struct side before, after;
     uint32_t **after_of;  /* by object, section of `before`: section, or NO_INDEX */
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
-    struct section_map **maps; /* by object, section of `before`; no starts: no code */
+    struct section_map **maps; /* by object, section of `before` */
     bool maps_complete;
     /* `before` as the lifter sees it, as far as its jump tables: read only. */
     struct program *tables;
@@ -137,6 +140,19 @@ const struct section *spot_section(const struct side *side, struct spot spot);
 /* "…: text (in the output at …)"; returns false. */
 bool verify_fail(const struct verify *verify, struct spot before, struct spot after,
                  struct error *err, const char *format, ...) MO_PRINTF(5, 6);
+
+/* --- map.c: where code has gone --- */
+void map_prepare(struct arena *arena, struct section_map *map, uint32_t size);
+/* What starts at `before` starts at `after` now. Told in ascending order. */
+void map_note(struct arena *arena, struct section_map *map, uint32_t before,
+              uint32_t after);
+bool map_is_start(const struct section_map *map, uint32_t before);
+/* The new offset of the instruction, or byte of what may be data; NO_INDEX: none. */
+uint32_t map_start(const struct section_map *map, uint32_t before);
+/* An instruction takes an address in its section: data may lie there. */
+void map_note_taken(struct section_map *map, const struct insn *insn);
+/* An instruction takes an address in [start, end). */
+bool map_is_taken(const struct section_map *map, uint32_t start, uint32_t end);
 
 /* --- pairs.c: sections, groups, global names --- */
 bool verify_pair_sections(struct verify *verify, struct error *err);
@@ -194,6 +210,11 @@ bool view_like(const struct verify *verify, const struct side *side, struct spot
                const struct view *like, struct view *out);
 /* Its addend counts from the field's own place, so that a bias belongs to it. */
 bool is_relative(const struct verify *verify, const struct reloc *reloc);
+/* It means nothing. */
+bool is_hint(const struct verify *verify, const struct reloc *reloc);
+/* It fills the PC-relative field. */
+bool is_pc_field(const struct verify *verify, const struct view *view,
+                 const struct reloc *reloc);
 /* Where a direct call or jump goes, if that is known. */
 bool view_target(const struct verify *verify, const struct side *side,
                  const struct view *view, struct spot *out);
@@ -206,6 +227,8 @@ bool views_agree(struct verify *verify, const struct view *before,
 /* --- rows.c: unwind rows --- */
 #define ROW_UNREAD (UINT32_MAX - 1) /* there is unwind data, but it cannot be read */
 uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde);
+/* Up to where the row is known to be that one: section offset. */
+uint32_t row_end(const struct side *side, struct spot spot);
 /* The row leaves the return address in the link register. */
 bool row_keeps_link(const struct verify *verify, uint32_t row);
 /* The row of `before` there; where it leaves the return address in the link register, the
@@ -353,8 +376,17 @@ bool walk_check(struct walk *walk, const struct view *before, bool thunk,
 /* An exception that it throws finds the same handler. */
 bool walk_check_handler(struct walk *walk, const struct view *before,
                         const struct view *after, struct error *err);
-/* It has been found there. */
-void walk_note(struct walk *walk, const struct view *before, const struct view *after);
+/* It has been found there, in this row of `before`. */
+void walk_note_link(struct walk *walk, const struct view *before, uint32_t row);
+/* The walk is behind it now. */
+void walk_note_glue(struct walk *walk, const struct view *before);
+
+/* --- kept.c: code that has kept its bytes --- */
+/* Takes the walk, outside of helpers, over those of its views from number `view` on that
+ * are what they were in every respect; returns the number of the next one. `end`: where
+ * both have to end. */
+uint32_t walk_over_kept(struct walk *walk, struct section_map *map, uint32_t view,
+                        struct pair end);
 
 /* --- islands.c: bytes that may be data --- */
 /* It is what it was; its bytes go into the map. */

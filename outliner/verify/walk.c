@@ -174,16 +174,26 @@ static void note_end(struct walk *walk, struct section_map *map)
     array_push(walk->verify->arena, &map->ends, end);
 }
 
-/* All of `before` up to `end` decodes: into walk->views. */
+/* All of `before` up to `end` decodes: into walk->views, which is empty. */
 static bool decodes(struct walk *walk, uint32_t start, uint32_t end)
 {
-    struct view view;
+    const struct section *section = spot_section(&walk->verify->before, walk->before);
+    uint32_t reloc = section_reloc_at(section, start);
     struct spot at = walk->before;
-    walk->views.count = 0;
-    for (at.offset = start; at.offset < end; at.offset += view.insn.length) {
-        if (!view_at(walk->verify, &walk->verify->before, at, &view) ||
+    at.offset = start;
+    while (at.offset < end) {
+        struct view view = {.at = at, .bytes = section->data.at + at.offset};
+        if (!decoder_decode(walk->verify->decoder, view.bytes,
+                            section->data.size - at.offset, at.offset, &view.insn) ||
             view.insn.length == 0)
             return false;
+        at.offset += view.insn.length;
+        uint32_t first = reloc;
+        while (reloc < section->reloc_count &&
+               section->relocs[reloc].offset < at.offset)
+            reloc++;
+        view.reloc_count = reloc - first;
+        view.relocs = view.reloc_count ? &section->relocs[first] : NULL;
         array_push(walk->verify->arena, &walk->views, view);
     }
     return at.offset == end;
@@ -210,22 +220,16 @@ static bool walk_island(struct walk *walk, struct section_map *map, struct pair 
     return true;
 }
 
-/* An instruction takes an address in its section: data may lie there. */
-static void note_taken(struct section_map *map, const struct insn *insn)
-{
-    bool transfers =
-        insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH || insn->flow == FLOW_CALL;
-    if ((insn->traits & INSN_PC_RELATIVE) && !transfers && insn->target < map->size)
-        map->taken[insn->target] = true;
-}
-
 /* The code that the walk has the views of; none between functions. */
 static bool walk_code(struct walk *walk, struct section_map *map, struct pair start,
                       struct pair end, uint32_t code_end, struct error *err)
 {
     walk->before.offset = start.before;
     walk->after.offset = start.after;
-    for (uint32_t i = 0; walk->before.offset < code_end; i++) {
+    for (uint32_t i = 0;; i++) {
+        i = walk_over_kept(walk, map, i, end);
+        if (walk->before.offset >= code_end)
+            break;
         const struct view *view = &walk->views.items[i];
         uint32_t first = walk->after.offset;
         if (walk->verify->padded && !pass_padding(walk, end.after, err))
@@ -235,9 +239,9 @@ static bool walk_code(struct walk *walk, struct section_map *map, struct pair st
             if (walk->after.offset >= end.after)
                 return verify_fail(walk->verify, walk->before, walk->after, err,
                                    "instructions are missing");
-            map->starts[walk->before.offset] = walk->after.offset;
+            map_note(walk->verify->arena, map, walk->before.offset, walk->after.offset);
         }
-        note_taken(map, &view->insn);
+        map_note_taken(map, &view->insn);
         if (!walk_over(walk, view, err))
             return false;
     }
@@ -285,6 +289,7 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
                          struct pair end, struct error *err)
 {
     bool gap = start.before >= walk->function_end;
+    walk->views.count = 0;
     walk->end = gap ? end.before : walk->function_end;
     if (gap && end_of_code(walk, start.before, end.before) == start.before)
         return walk_code(walk, map, start, end, start.before, err);
@@ -301,6 +306,22 @@ static bool walk_stretch(struct walk *walk, struct section_map *map, struct pair
 
 /* --- one section --- */
 
+static void note_effects(struct walk *walk, const struct insn *insn)
+{
+    walk->written |= insn->defs;
+    walk->below_sp |= (insn->traits & INSN_BELOW_SP) != 0;
+}
+
+/* walk->views has all of the function. */
+static bool has_views(const struct walk *walk)
+{
+    uint32_t count = walk->views.count;
+    if (count == 0 || walk->views.items[0].at.offset != walk->function_start)
+        return false;
+    const struct view *last = &walk->views.items[count - 1];
+    return last->at.offset + last->insn.length == walk->function_end;
+}
+
 /* What an instruction of the function around does anywhere in it matters at each site.
  */
 void walk_know_function(struct walk *walk)
@@ -312,12 +333,16 @@ void walk_know_function(struct walk *walk)
     walk->is_known = true;
     walk->written = 0;
     walk->below_sp = false;
+    if (has_views(walk)) {
+        for (uint32_t i = 0; i < walk->views.count; i++)
+            note_effects(walk, &walk->views.items[i].insn);
+        return;
+    }
     for (at.offset = walk->function_start; at.offset < walk->function_end;
          at.offset += view.insn.length) {
         if (!view_at(walk->verify, &walk->verify->before, at, &view))
             return;
-        walk->written |= view.insn.defs;
-        walk->below_sp |= (view.insn.traits & INSN_BELOW_SP) != 0;
+        note_effects(walk, &view.insn);
     }
 }
 
@@ -372,10 +397,7 @@ bool verify_section(struct verify *verify, const struct changed *changed,
     uint64_t old_size = spot_section(&verify->before, old)->data.size;
     uint64_t new_size = spot_section(&verify->after, new)->data.size;
     struct section_map *map = &verify->maps[old.object][old.section];
-    map->size = (uint32_t)old_size;
-    map->starts = arena_new_array(verify->arena, uint32_t, old_size + 1);
-    map->taken = arena_new_array(verify->arena, bool, old_size + 1);
-    memset(map->starts, 0xff, (old_size + 1) * sizeof *map->starts);
+    map_prepare(verify->arena, map, (uint32_t)old_size);
     if (changed->before.count != changed->after.count)
         return verify_fail(verify, old, new, err, "%u functions have become %u",
                            changed->before.count, changed->after.count);
