@@ -27,6 +27,7 @@ struct link {
     struct table *helpers;   /* names of those that the last round began with */
     uint32_t helper_count;   /* made so far, under --bisect-limit */
     struct progress *progress;
+    struct known_tables tables; /* of the set at hand, as its first round has seen it */
     bool known_link;         /* the linker has said already what it loads */
 };
 

@@ -63,6 +63,8 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     struct lift_options lift = link_lift_options(link, set);
     if (!program_lift(stage, objects, link->rows, &lift, program, err))
         return false;
+    if (round == 1)
+        link->tables = program_tables(link->session, *program);
     struct tokens tokens;
     if (round == 1)
         tokens_make(stage, *program, &tokens);

@@ -191,11 +191,12 @@ bool link_outline_set(struct link *link, const struct set *given,
     if (!join_helper_objects(link, set, after, err))
         return false;
     progress_at(link->progress, "verifying", 0);
+    struct verify_options verify = {link->workers, link->decoder, &link->tables};
     if (set->archive != NO_INDEX || link->known_link)
         loosen_helpers(link, after);
     return check_savings(set, after, &sum, err) &&
            (link->options->no_verify ||
-            outline_verify(&set->objects, after, link->workers, err)) &&
+            outline_verify(&set->objects, after, &verify, err)) &&
            unite_entries(link, set, after, err);
 }
 

@@ -172,9 +172,15 @@ MO_MUST_CHECK bool program_unpad(struct arena *arena, const struct program *prog
  * instruction, reference by reference, row by row. Shares nothing with the rewriter but
  * the decoder and the readers. Objects correspond by index (a helper object is extra),
  * sections by (name, unit, order), functions by order. The error names the first
- * difference. `workers` as in mo/parallel.h. */
+ * difference. */
+struct verify_options {
+    uint32_t workers;        /* as in mo/parallel.h */
+    struct decoder *decoder; /* that remembers `before`, or NULL */
+    const struct known_tables *tables; /* of `before`, if somebody has lifted it, or NULL */
+};
 MO_MUST_CHECK bool outline_verify(const struct objects *before, const struct objects *after,
-                                  uint32_t workers, struct error *err);
+                                  const struct verify_options *options,
+                                  struct error *err);
 /* The same of objects that have been shaken: `after` may have no-ops that `before` has
  * not. */
 MO_MUST_CHECK bool shake_verify(const struct objects *before, const struct objects *after,

@@ -190,6 +190,20 @@ MO_MUST_CHECK bool program_lift(struct arena *arena, const struct objects *objec
                                 struct row_table *rows, const struct lift_options *options,
                                 struct program **out, struct error *err);
 
+/* --- known.c --- */
+
+/* A jump table that outlives its program: all of it but indices of the program. */
+struct known_table {
+    struct jump_table table;
+    uint32_t code; /* section index of the jump, in the object of the table */
+};
+struct known_tables {
+    const struct known_table *items;
+    uint32_t count;
+};
+/* Those of entries that say positions by their distance from something. */
+struct known_tables program_tables(struct arena *arena, const struct program *program);
+
 /* --- places.c --- */
 
 /* The next place behind the offset that something refers to, in a data section that has

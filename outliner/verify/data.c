@@ -124,14 +124,14 @@ bool verify_unchanged(struct verify *verify, uint32_t object, uint32_t section,
 /* --- jump tables --- */
 
 struct tables {
-    const struct program *program;
-    struct jump_table *items; /* sorted by place, as we go */
+    struct known_table *items; /* sorted by place, as we go */
     uint32_t count, next;
 };
 
 static int compare_tables(const void *a, const void *b)
 {
-    const struct jump_table *x = a, *y = b;
+    const struct jump_table *x = &((const struct known_table *)a)->table;
+    const struct jump_table *y = &((const struct known_table *)b)->table;
     if (x->object != y->object)
         return x->object < y->object ? -1 : 1;
     if (x->section != y->section)
@@ -141,24 +141,13 @@ static int compare_tables(const void *a, const void *b)
     return (x->count > y->count) - (x->count < y->count);
 }
 
-static struct tables sort_tables(struct arena *arena, const struct program *program)
+static struct tables sort_tables(struct arena *arena, const struct known_tables *known)
 {
-    struct tables tables = {.program = program};
-    tables.items = arena_new_array(arena, struct jump_table, program->table_count);
-    for (uint32_t i = 0; i < program->table_count; i++)
-        if (program->tables[i].kind != TABLE_LABELS) /* relocations like all others */
-            tables.items[tables.count++] = program->tables[i];
+    struct tables tables = {.count = known->count};
+    tables.items = arena_copy(arena, known->items, known->count * sizeof *known->items);
     if (tables.count)
         qsort(tables.items, tables.count, sizeof *tables.items, compare_tables);
     return tables;
-}
-
-static struct spot code_of_table(const struct program *program,
-                                 const struct jump_table *table)
-{
-    uint32_t function = program_function_of_insn(program, table->insn);
-    const struct code *code = &program->code[program->functions[function].code];
-    return (struct spot){code->object, code->section, 0};
 }
 
 /* The new place of an instruction of changed or unchanged code; NO_INDEX: none. */
@@ -182,11 +171,11 @@ static bool table_differs(const struct verify *verify, const struct jump_table *
 }
 
 /* Entries without relocations: base + (entry << shift). */
-static bool raw_agrees(const struct verify *verify, const struct program *program,
-                       const struct jump_table *table, struct error *err)
+static bool raw_agrees(const struct verify *verify, const struct known_table *known,
+                       struct error *err)
 {
-    struct spot base = code_of_table(program, table), old = base, new = base;
-    base.offset = table->base;
+    const struct jump_table *table = &known->table;
+    struct spot base = {table->object, known->code, table->base}, old = base, new = base;
     new.section = verify->after_of[base.object][base.section];
     uint32_t start = new_start(verify, base);
     struct spot data = {table->object, verify->after_of[table->object][table->section],
@@ -208,7 +197,7 @@ static bool raw_agrees(const struct verify *verify, const struct program *progra
 static const struct jump_table *table_at(struct tables *tables, struct spot spot)
 {
     for (; tables->next < tables->count; tables->next++) {
-        const struct jump_table *table = &tables->items[tables->next];
+        const struct jump_table *table = &tables->items[tables->next].table;
         uint64_t end = table->offset + (uint64_t)table->count * table->entry_size;
         bool passed = table->object < spot.object ||
                       (table->object == spot.object && table->section < spot.section) ||
@@ -261,7 +250,7 @@ static bool bytes_agree(struct verify *verify, const struct tables *tables,
     const struct section *b = spot_section(&verify->after, new);
     uint64_t start = 0;
     for (uint32_t i = tables->next; i < tables->count; i++) {
-        const struct jump_table *table = &tables->items[i];
+        const struct jump_table *table = &tables->items[i].table;
         if (table->object != old.object || table->section != old.section)
             break;
         if (table->kind != TABLE_RAW)
@@ -269,7 +258,7 @@ static bool bytes_agree(struct verify *verify, const struct tables *tables,
         if (!same_bytes(a, b, start, table->offset))
             return verify_fail(verify, old, new, err, "the data differs");
         start = table->offset + (uint64_t)table->count * table->entry_size;
-        if (!raw_agrees(verify, tables->program, table, err))
+        if (!raw_agrees(verify, &tables->items[i], err))
             return false;
     }
     return same_bytes(a, b, start, a->data.size) ||
@@ -309,18 +298,24 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
 bool verify_find_tables(struct verify *verify, struct decoder *decoder,
                         struct error *err)
 {
+    struct arena *stage = arena_new();
+    struct program *program;
     struct lift_options options = {.decoder = decoder,
                                    .only_tables = true,
                                    .frames = verify->before.frames,
                                    .lsdas = verify->before.lsdas};
+    bool lifted = program_lift(stage, verify->before.objects, verify->rows, &options,
+                               &program, err);
     verify->tables_arena = arena_new();
-    return program_lift(verify->tables_arena, verify->before.objects, verify->rows,
-                        &options, &verify->tables, err);
+    if (lifted)
+        verify->tables = program_tables(verify->tables_arena, program);
+    arena_free(stage);
+    return lifted;
 }
 
 bool verify_data(struct verify *verify, struct error *err)
 {
-    struct tables tables = sort_tables(verify->arena, verify->tables);
+    struct tables tables = sort_tables(verify->arena, &verify->tables);
     for (uint32_t i = 0; i < verify->before.objects->count; i++) {
         const struct object *object = verify->before.objects->items[i];
         for (uint32_t s = 1; s < object->section_count; s++) {

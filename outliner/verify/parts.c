@@ -20,7 +20,6 @@ struct part {
 
 struct parts {
     array_of(struct part) items;
-    struct decoder **decoders; /* by worker */
     struct verify *verify;
     struct error tables_err;
 };
@@ -51,25 +50,23 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
         parts.items.items[parts.items.count - 1].count++;
         bytes += spot_section(&verify->before, changes->items[i].old)->data.size;
     }
-    parts.decoders = arena_new_array(verify->arena, struct decoder *, MOST_WORKERS);
-    parts.decoders[0] = verify->decoder;
-    for (uint32_t i = 1; i < verify->workers && i < MOST_WORKERS; i++)
-        parts.decoders[i] = decoder_new(verify->arena, verify->target);
+    decoder_share(verify->decoder, verify->workers);
     return parts;
 }
 
-/* Meanwhile the lifter looks for jump tables, for verify_data(): the longest part, so it
- * is the first one. */
+/* Meanwhile the lifter looks for jump tables, for verify_data(), unless they are known:
+ * the longest part, so it is the first one. */
 static void walk_part(void *context, uint32_t number, uint32_t worker)
 {
     struct parts *parts = context;
+    struct decoder *decoder = decoder_of(parts->verify->decoder, worker);
     if (number == 0) {
-        (void)verify_find_tables(parts->verify, parts->decoders[worker],
-                                 &parts->tables_err);
+        if (!parts->verify->knows_tables)
+            (void)verify_find_tables(parts->verify, decoder, &parts->tables_err);
         return;
     }
     struct part *part = &parts->items.items[number - 1];
-    part->verify.decoder = parts->decoders[worker];
+    part->verify.decoder = decoder;
     for (uint32_t i = 0; i < part->count; i++) {
         if (!verify_section(&part->verify, &part->first[i], &part->err))
             return;
@@ -80,7 +77,7 @@ static void judge_part(void *context, uint32_t number, uint32_t worker)
 {
     struct parts *parts = context;
     struct part *part = &parts->items.items[number];
-    part->verify.decoder = parts->decoders[worker];
+    part->verify.decoder = decoder_of(parts->verify->decoder, worker);
     (void)verify_pending(&part->verify, &part->err);
 }
 

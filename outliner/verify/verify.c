@@ -130,7 +130,8 @@ static bool verify_run(const struct objects *before, const struct objects *after
     verify.arena = stage;
     uint16_t machine = before->items[0]->machine;
     verify.target = target_of(machine);
-    verify.decoder = verify.target ? decoder_new(stage, verify.target) : NULL;
+    if (!verify.decoder && verify.target)
+        verify.decoder = decoder_new(stage, verify.target);
     verify.rows = row_table_new(stage);
     verify.claimed = table_new(stage);
     verify.confirmed = table_new(stage);
@@ -143,9 +144,13 @@ static bool verify_run(const struct objects *before, const struct objects *after
 }
 
 bool outline_verify(const struct objects *before, const struct objects *after,
-                    uint32_t workers, struct error *err)
+                    const struct verify_options *options, struct error *err)
 {
-    return verify_run(before, after, (struct verify){.workers = workers}, err);
+    struct verify verify = {.workers = options->workers, .decoder = options->decoder};
+    verify.knows_tables = options->tables != NULL;
+    if (options->tables)
+        verify.tables = *options->tables;
+    return verify_run(before, after, verify, err);
 }
 
 bool shake_verify(const struct objects *before, const struct objects *after,

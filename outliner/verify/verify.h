@@ -116,8 +116,8 @@ struct verify {
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
     struct section_map **maps; /* by object, section of `before` */
     bool maps_complete;
-    /* `before` as the lifter sees it, as far as its jump tables: read only. */
-    struct program *tables;
+    bool knows_tables; /* by somebody who has asked the lifter before */
+    struct known_tables tables; /* of `before` */
     struct arena *tables_arena;
     bool padded; /* `after` may have no-ops that `before` has not … */
     /* … because they were dropped: `before` is the result. Rows of what was dropped do

@@ -151,6 +151,8 @@ static void plant(const struct scene *scene, const char *flaw)
         relocs[2].addend = 1;
 }
 
+static const struct verify_options one_worker = {.workers = 1};
+
 START_TEST(lies)
 {
     struct arena *arena = arena_new();
@@ -161,7 +163,7 @@ START_TEST(lies)
     const struct object *news[] = {&after.sketch->object};
     struct objects old = {olds, 1}, new = {news, 1};
     struct error err = {0};
-    bool same = outline_verify(&old, &new, 1, &err);
+    bool same = outline_verify(&old, &new, &one_worker, &err);
     ck_assert_msg(same == (*flaw == '\0'), "'%s': %s", flaw, err.message);
     arena_free(arena);
 }

@@ -370,6 +370,8 @@ static const char shaken_text[] =
     "  for (int i = 0; i < 3; i++) printf(\"%d\\n\", calls[i](i));\n"
     "  printf(\"%d\\n\", loops(v, 60)); return 0; }\n";
 
+static const struct verify_options one_worker = {.workers = 1};
+
 static void try_edits(struct bench *bench, const struct edit_list *edits)
 {
     struct plan none = {0};
@@ -383,7 +385,8 @@ static void try_edits(struct bench *bench, const struct edit_list *edits)
     done = shake_verify(&bench->objects, &after, &err);
     ck_assert_msg(done, "%s", err.message);
     /* More no-ops are not the same program, unless that is what was asked for. */
-    ck_assert(outline_verify(&bench->objects, &after, 1, &err) == (edits->count == 0));
+    ck_assert(outline_verify(&bench->objects, &after, &one_worker, &err) ==
+              (edits->count == 0));
 }
 
 static const char *const shaken_flags[] = {"-O0", "-Os", "-O2 -fPIC",

@@ -298,11 +298,11 @@ START_TEST(identity)
     struct error err = {0};
     for (uint32_t i = 0; i < 2; i++) {
         struct objects one = {&both[i], 1};
-        ck_assert_msg(outline_verify(&one, &one, 1, &err), "%s", err.message);
+        ck_assert_msg(outline_verify(&one, &one, &one_worker, &err), "%s", err.message);
     }
     struct objects none = {both, 0}, two = {both, 2}, first = {both, 1};
-    ck_assert(outline_verify(&none, &none, 1, &err));
-    ck_assert(!outline_verify(&two, &first, 1, &err));
+    ck_assert(outline_verify(&none, &none, &one_worker, &err));
+    ck_assert(!outline_verify(&two, &first, &one_worker, &err));
     free_scene(scene);
 }
 END_TEST

@@ -166,6 +166,8 @@ static inline void helper_rows(struct scene *scene, uint32_t symbol, uint32_t si
 
 /* --- running --- */
 
+static const struct verify_options one_worker = {.workers = 1};
+
 struct pair_case {
     uint16_t machine;
     void (*make)(struct scene *scene);
@@ -200,7 +202,7 @@ static inline void check_pair(const struct pair_case *pair)
     ck_assert_msg(object_check(before, &err), "%s: %s", pair->flaw, err.message);
     ck_assert_msg(object_check(after, &err), "%s: %s", pair->flaw, err.message);
     bool same = outline_verify(&(struct objects){&before, 1},
-                               &(struct objects){&after, 1}, 1, &err);
+                               &(struct objects){&after, 1}, &one_worker, &err);
     if (!pair->reason)
         ck_assert_msg(same, "flaw '%s': %s", pair->flaw, err.message);
     else
