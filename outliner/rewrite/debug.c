@@ -238,9 +238,17 @@ static void move_object(struct rewrite *rewrite, uint32_t object)
         drop_addresses(&mover, s);
 }
 
+static bool says_anything(const struct debug *debug)
+{
+    return debug->point_count || debug->range_count || debug->expression_count ||
+           debug->lines_count;
+}
+
 void debug_move(struct rewrite *rewrite)
 {
-    for (uint32_t o = 0; rewrite->program->debug && o < rewrite->program->objects->count;
-         o++)
-        move_object(rewrite, o);
+    const struct program *program = rewrite->program;
+    for (uint32_t o = 0; program->debug && o < program->objects->count; o++) {
+        if (rewrite->drafts[o].sections && says_anything(&program->debug[o]))
+            move_object(rewrite, o);
+    }
 }

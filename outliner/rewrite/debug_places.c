@@ -261,9 +261,7 @@ struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t obje
 {
     const struct program *program = rewrite->program;
     const struct plan *plan = rewrite->plan;
-    struct debug_tail *tails =
-        arena_new_array(rewrite->stage, struct debug_tail, plan->helper_count);
-    uint32_t count = 0;
+    array_of(struct debug_tail) tails = {0};
     for (uint32_t h = 0; h < plan->helper_count; h++) {
         const struct helper *helper = &plan->helpers[h];
         if (!helper->stays)
@@ -271,11 +269,13 @@ struct debug_places debug_places_of(const struct rewrite *rewrite, uint32_t obje
         const struct code *code = &program->code[rewrite->places.bodies[h].code];
         const struct insn *start = &program->insns[helper->stays_at];
         const struct insn *last = start + helper->length - 1;
+        struct debug_tail tail = {code->section, start->offset,
+                                  last->offset + last->length};
         if (code->object == object)
-            tails[count++] = (struct debug_tail){code->section, start->offset,
-                                                 last->offset + last->length};
+            array_push(rewrite->stage, &tails, tail);
     }
-    return (struct debug_places){rewrite, object, tails, tidy_tails(tails, count),
+    uint32_t count = tidy_tails(tails.items, tails.count);
+    return (struct debug_places){rewrite, object, tails.items, count,
                                  veneer_bits(program->target)};
 }
 

@@ -9,6 +9,7 @@
  * Helpers lie side by side and share FDEs. One of the plain kind needs no instruction
  * at all; a limit on those that do keeps unwinding through the shared ones quick.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -175,6 +176,7 @@ struct frame_job {
     const struct program *program;
     const struct plan *plan;
     const struct layout *layouts;
+    const struct stay_list *stays;
     uint32_t object;
 };
 struct frame_edits {
@@ -199,13 +201,13 @@ static bool edit_object(const struct frame_job *job, struct frame_edits *out,
         arena_new_array(job->arena, struct fde_edit, frames->fde_count);
     bool *changed = arena_new_array(job->arena, bool, object->section_count);
     *out = (struct frame_edits){edits, changed};
-    struct stay_list stays = stays_of_plan(job->arena, job->program, job->plan);
     for (uint32_t f = 0; f < frames->fde_count; f++) {
         const struct fde *fde = &frames->fdes[f];
         uint32_t code = code_of(job, fde);
         struct fde weaker;
         bool differ = code != NO_INDEX && stays_change_rows(job->arena, job->program,
-                                                            &stays, code, fde, &weaker);
+                                                            job->stays, code, fde,
+                                                            &weaker);
         if (code == NO_INDEX || (job->layouts[code].edits.count == 0 && !differ))
             continue;
         struct frame_editor editor = {.arena = job->arena,
@@ -239,6 +241,55 @@ static bool make_object(const struct frame_job *job, struct new_frames *out,
     }
     *out = (struct new_frames){sections, edits.changed};
     return true;
+}
+
+/* --- all objects --- */
+
+struct frame_jobs {
+    struct frame_job common;
+    struct program *programs; /* by worker: rows that nobody else needs are its own */
+    struct arena **arenas;    /* by worker */
+    struct new_frames *frames;
+    const struct error **errs; /* by object; NULL: none */
+};
+
+static void do_object(void *context, uint32_t object, uint32_t worker)
+{
+    struct frame_jobs *jobs = context;
+    struct frame_job job = jobs->common;
+    job.arena = jobs->arenas[worker];
+    job.program = &jobs->programs[worker];
+    job.object = object;
+    struct error err = {0};
+    if (!make_object(&job, &jobs->frames[object], &err))
+        jobs->errs[object] = arena_copy(job.arena, &err, sizeof err);
+}
+
+/* What is kept of them are bytes, which say nothing of how rows are numbered. */
+static bool make_objects(struct arena *arena, const struct frame_job *common,
+                         struct new_frames *frames, struct error *err)
+{
+    const struct program *program = common->program;
+    uint32_t count = program->objects->count;
+    struct arena *stage = arena_new();
+    struct frame_jobs jobs = {
+        .common = *common,
+        .programs = arena_new_array(stage, struct program, MOST_WORKERS),
+        .arenas = parallel_arenas(stage, program->workers),
+        .frames = frames,
+        .errs = arena_new_array(stage, const struct error *, count)};
+    for (uint32_t w = 0; w < MOST_WORKERS && w < program->workers + !program->workers;
+         w++) {
+        jobs.programs[w] = *program;
+        jobs.programs[w].rows = row_table_over(jobs.arenas[w], program->rows);
+    }
+    parallel_do(program->workers, count, do_object, &jobs);
+    parallel_adopt(arena, jobs.arenas, program->workers);
+    bool good = true;
+    for (uint32_t o = 0; good && o < count; o++)
+        good = !jobs.errs[o] || fail(err, NULL, "%s", jobs.errs[o]->message);
+    arena_free(stage);
+    return good;
 }
 
 /* --- helpers --- */
@@ -351,11 +402,13 @@ bool frames_make(struct arena *arena, const struct program *program,
     struct new_frames *frames = arena_new_array(arena, struct new_frames, count);
     struct range_list *ranges =
         arena_new_array(arena, struct range_list, places->section_count);
-    for (uint32_t o = 0; o < count; o++) {
-        struct frame_job job = {arena, program, plan, placement->layouts, o};
-        if (!make_object(&job, &frames[o], err))
-            return false;
-    }
+    struct stay_list stays = stays_of_plan(arena, program, plan);
+    struct frame_job common = {.program = program,
+                               .plan = plan,
+                               .layouts = placement->layouts,
+                               .stays = &stays};
+    if (!make_objects(arena, &common, frames, err))
+        return false;
     for (uint32_t s = 0; s < places->section_count; s++)
         ranges[s] = ranges_of_helpers(arena, program, plan, places, s);
     placement->frames = frames;

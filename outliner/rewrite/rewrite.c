@@ -54,6 +54,8 @@ static void put_frames(struct rewrite *rewrite)
     for (uint32_t o = 0; o < rewrite->program->objects->count; o++) {
         const struct object *old = rewrite->program->objects->items[o];
         const struct new_frames *frames = &rewrite->frames[o];
+        if (!rewrite->drafts[o].sections)
+            continue;
         for (uint32_t s = 1; s < old->section_count; s++) {
             struct section *out = &rewrite->drafts[o].sections[s];
             if (!frames->changed[s])
@@ -163,9 +165,10 @@ static bool finish(struct rewrite *rewrite, struct objects *out, struct error *e
         arena_new_array(rewrite->arena, const struct object *, rewrite->draft_count);
     for (uint32_t i = 0; i < rewrite->draft_count; i++) {
         struct draft *draft = &rewrite->drafts[i];
-        objects[i] = draft->old ? finish_draft(rewrite, draft, i == rewrite->home)
-                                : finish_helpers(rewrite, draft);
-        if (!object_check(objects[i], err))
+        objects[i] = !draft->sections ? draft->old
+                     : draft->old     ? finish_draft(rewrite, draft, i == rewrite->home)
+                                      : finish_helpers(rewrite, draft);
+        if (draft->sections && !object_check(objects[i], err))
             return false;
     }
     *out = (struct objects){objects, rewrite->draft_count};

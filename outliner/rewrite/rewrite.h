@@ -164,7 +164,8 @@ struct symbol_list {
 /* One new object in the making. */
 struct draft {
     const struct object *old; /* NULL: the helper object */
-    struct section *sections; /* room for the helpers' sections behind the old ones */
+    struct section *sections; /* room for the helpers' sections behind the old ones; NULL:
+                                 nothing in it changes, and it stays the old one */
     uint32_t section_count;
     struct symbol_list symbols;
     struct reloc **relocs;     /* by old section: a copy with new addends, or NULL */

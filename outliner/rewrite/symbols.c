@@ -226,12 +226,35 @@ static uint32_t *no_indices(struct arena *arena, uint32_t count)
     return all;
 }
 
-static void start_draft(struct rewrite *rewrite, struct draft *draft, uint32_t object)
+/* Some unwind table is written anew. */
+static bool has_new_frames(const struct rewrite *rewrite, uint32_t object)
 {
     const struct object *old = rewrite->program->objects->items[object];
+    for (uint32_t s = 1; s < old->section_count; s++) {
+        if (rewrite->frames[object].changed[s])
+            return true;
+    }
+    return false;
+}
+
+/* By object: its code is edited, or it gets something. What refers to code, and may change
+ * for that, lies in the object of the code. */
+static bool *touched_objects(const struct rewrite *rewrite)
+{
+    const struct program *program = rewrite->program;
+    bool *touched = arena_new_array(rewrite->stage, bool, program->objects->count);
+    for (uint32_t c = 0; c < program->code_count; c++)
+        touched[program->code[c].object] |= rewrite->layouts[c].edits.count > 0;
+    for (uint32_t o = 0; o < program->objects->count; o++)
+        touched[o] |= o == rewrite->options->host || has_new_frames(rewrite, o);
+    return touched;
+}
+
+static void start_draft(struct rewrite *rewrite, struct draft *draft)
+{
+    const struct object *old = draft->old;
     /* Behind the old sections: code and unwind table for each kind of helper. */
     uint32_t room = old->section_count + 2 * rewrite->places.section_count;
-    draft->old = old;
     draft->sections = arena_new_array(rewrite->arena, struct section, room);
     memcpy(draft->sections, old->sections,
            old->section_count * sizeof *draft->sections);
@@ -295,12 +318,21 @@ void symbols_draft(struct rewrite *rewrite)
     rewrite->site_objects = arena_new_array(rewrite->stage, uint32_t, helpers);
     rewrite->names = table_new(rewrite->stage);
     rewrite->imports = table_new(rewrite->stage);
-    for (uint32_t o = 0; o < program->objects->count; o++)
-        start_draft(rewrite, &rewrite->drafts[o], o);
-    for (uint32_t c = 0; c < program->code_count; c++)
-        rewrite->drafts[program->code[c].object].code_of[program->code[c].section] = c;
-    for (uint32_t o = 0; o < program->objects->count; o++)
-        copy_symbols(rewrite, &rewrite->drafts[o]);
+    const bool *touched = touched_objects(rewrite);
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        rewrite->drafts[o].old = program->objects->items[o];
+        if (touched[o])
+            start_draft(rewrite, &rewrite->drafts[o]);
+    }
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        struct draft *draft = &rewrite->drafts[program->code[c].object];
+        if (draft->sections)
+            draft->code_of[program->code[c].section] = c;
+    }
+    for (uint32_t o = 0; o < program->objects->count; o++) {
+        if (touched[o])
+            copy_symbols(rewrite, &rewrite->drafts[o]);
+    }
     collect_names(rewrite);
     settle_home(rewrite);
 }
