@@ -74,15 +74,13 @@ static uint32_t group_of(const struct planner *planner, uint32_t section)
     return planner->folder->object->sections[section].group;
 }
 
-/* (A function whose address is odd would be taken for a virtual one by C++.) */
+/* (However it is aligned: names come onto it only of functions that nobody has the address
+ * of. Addresses that somebody has, and C++ takes an odd one for a virtual function, are
+ * those of jumps, which lie where the function was or are aligned themselves.) */
 static bool may_stay(const struct planner *planner, const struct foldable *candidate)
 {
     uint32_t group = group_of(planner, candidate->section);
-    uint32_t align = planner->folder->program->target->function_align;
-    const struct section *section =
-        &planner->folder->object->sections[candidate->section];
-    return (group == NO_INDEX || planner->dissolvable[group]) &&
-           candidate->start % align == 0 && section->align >= align;
+    return group == NO_INDEX || planner->dissolvable[group];
 }
 
 static uint64_t size_of(const struct planner *planner, const struct foldable *of)

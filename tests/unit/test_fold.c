@@ -231,6 +231,7 @@ enum {
     OTHER_BYTE,
     TAKEN_LOCAL,
     TAKEN_FROM_GOT,
+    UNALIGNED,
     KEPT,
     GROUP_WEAK,
     GROUP_APART,
@@ -248,6 +249,7 @@ static const struct expected cases[] = {
      3 * SIZE - 6 - JUMP                                                                         },
     {"the same, through the GOT",        TAKEN_FROM_GOT, '-', 'j', 'j', '-', 'a',
      3 * SIZE - 6 - JUMP                                                                         },
+    {"sections that are not aligned",    UNALIGNED,      '-', 'j', 'a', '-', 'a', 3 * SIZE - JUMP},
     {"g is kept",                        KEPT,           '-', '-', 'a', '-', 'a', 2 * SIZE       },
     {"f in a group that may go",         GROUP_WEAK,     'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
     {"f in a group, more objects",       GROUP_APART,    'j', '-', 'a', '-', 'a', 3 * SIZE - JUMP},
@@ -285,6 +287,10 @@ static void change(struct scene *scene, int what)
             scene->bytes[s][SIZE - 4] = scene->bytes[s][SIZE - 3] = 0x98;
         }
         break;
+    case UNALIGNED:
+        for (uint32_t s = TEXT_F; s <= TEXT_MAIN; s++)
+            scene->sections[s].align = 1;
+        break;
     case TAKEN_FROM_GOT: load_from_got(scene); break;
     case TAKEN_LOCAL: scene->relocs[DATA][0].symbol = SYM_L; break;
     case GROUP_WEAK:
@@ -321,6 +327,11 @@ START_TEST(folds)
                   wanted);
     ck_assert_msg(result.plan.code == expected->code, "%s: saves %d, not %d",
                   expected->what, (int)result.plan.code, (int)expected->code);
+    for (uint32_t s = 1; s < result.after->section_count; s++) {
+        const struct section *section = &result.after->sections[s];
+        /* C++ takes odd addresses for virtual functions. */
+        ck_assert(strcmp(section->name, ".text.folded") != 0 || section->align == 2);
+    }
     struct error err = {0};
     ck_assert_msg(verify(&result, &err), "%s: %s", expected->what, err.message);
 }
