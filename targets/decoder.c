@@ -46,6 +46,14 @@ struct decoder {
     uint16_t *lengths; /* by the first two bytes: a bit for each length of a key */
 };
 
+/* Each in a line of the cache of its own. */
+static struct slot *aligned_slots(struct arena *arena)
+{
+    _Static_assert(sizeof(struct slot) == 64, "a line of the cache");
+    struct slot *slots = arena_new_array(arena, struct slot, SLOTS + 1);
+    return (struct slot *)align_up((uintptr_t)slots, sizeof *slots);
+}
+
 struct decoder *decoder_new(struct arena *arena, const struct target *target)
 {
     struct decoder *decoder = arena_new_one(arena, struct decoder);
@@ -53,7 +61,7 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target)
     decoder->target = target;
     if (target->code_align > 1)
         return decoder;
-    decoder->slots = arena_new_array(arena, struct slot, SLOTS);
+    decoder->slots = aligned_slots(arena);
     decoder->tags = arena_new_array(arena, uint16_t, SLOTS);
     decoder->lengths = arena_new_array(arena, uint16_t, STARTS);
     return decoder;
@@ -176,15 +184,22 @@ static void remember(struct decoder *decoder, const uint8_t *bytes, uint64_t low
     note_length(decoder, low & (STARTS - 1), length);
 }
 
+/* Zeros stand behind the end of the section. */
+static uint64_t word_at(const uint8_t *bytes, uint64_t size, uint64_t at)
+{
+    if (size >= at + 8)
+        return load_le(bytes + at, 8);
+    return size > at ? load_le(bytes + at, (uint32_t)(size - at)) : 0;
+}
+
 bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
                     uint32_t offset, struct insn *out)
 {
-    /* Near the end of the section the words would reach over it. */
-    if (!decoder->slots || size < 16)
+    if (!decoder->slots)
         return decoder->target->decode(bytes, size, offset, out);
-    uint64_t low = load_le(bytes, 8), high = load_le(bytes + 8, 8);
+    uint64_t low = word_at(bytes, size, 0), high = word_at(bytes, size, 8);
     const struct slot *slot = recall(decoder, low, high);
-    if (slot) {
+    if (slot && slot->insn.length <= size) {
         place(slot, bytes, offset, out);
         return true;
     }
