@@ -54,6 +54,10 @@ struct row_table *row_table_new(struct arena *arena);
 struct row_table *row_table_over(struct arena *arena, const struct row_table *below);
 /* Gives the new rows of such a one to the table that it is over, in their order. */
 void row_table_collect(struct row_table *below, const struct row_table *over);
+/* The same; returns the numbers that they have there. */
+const uint32_t *row_table_numbers(struct arena *arena, struct row_table *below,
+                                  const struct row_table *over);
+uint32_t row_table_count(const struct row_table *table);
 uint32_t row_intern(struct row_table *table, const struct row *row);
 const struct row *row_get(const struct row_table *table, uint32_t row);
 /* The rule of a column, or NULL when it is unspecified. */
@@ -115,6 +119,11 @@ struct frames {
 MO_MUST_CHECK bool frames_read(struct arena *arena, const struct object *object,
                                struct row_table *rows, struct frames *out,
                                struct error *err);
+
+/* The same for each of the objects, by several workers. */
+MO_MUST_CHECK bool frames_read_all(struct arena *arena, const struct objects *objects,
+                                   struct row_table *rows, uint32_t workers,
+                                   const struct frames **out, struct error *err);
 
 /* The FDEs [*first, *first + count) that touch [start, end) of a code section. */
 uint32_t frames_find(const struct frames *frames, uint32_t code_section, uint32_t start,

@@ -45,20 +45,6 @@ bool lift_matches(const char *const *globs, uint32_t count, const char *name)
     return false;
 }
 
-static bool read_frames(struct lift *lift, struct error *err)
-{
-    struct program *program = lift->program;
-    struct frames *frames =
-        arena_new_array(lift->arena, struct frames, program->objects->count);
-    for (uint32_t i = 0; i < program->objects->count; i++) {
-        if (!frames_read(lift->arena, program->objects->items[i], program->rows,
-                         &frames[i], err))
-            return false;
-    }
-    program->frames = frames;
-    return true;
-}
-
 /* Functions of frozen sections are nobody's business any more: they are marked with the
  * section's reason, and the section says that it has none. */
 static void drop_frozen(struct program *program)
@@ -108,7 +94,8 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     if (!program->target)
         return objects->count == 0 || fail(err, NULL, "no target for this machine");
     program->frames = options->frames;
-    if (!options->only_tables && !read_frames(&lift, err))
+    if (!options->only_tables &&
+        !frames_read_all(arena, objects, rows, options->workers, &program->frames, err))
         return false;
 
     lift_sections(&lift);

@@ -112,6 +112,21 @@ void row_table_collect(struct row_table *below, const struct row_table *over)
         row_intern(below, &over->rows.items[i]);
 }
 
+const uint32_t *row_table_numbers(struct arena *arena, struct row_table *below,
+                                  const struct row_table *over)
+{
+    assert(over->below == below);
+    uint32_t *numbers = arena_new_array(arena, uint32_t, over->rows.count);
+    for (uint32_t i = 0; i < over->rows.count; i++)
+        numbers[i] = row_intern(below, &over->rows.items[i]);
+    return numbers;
+}
+
+uint32_t row_table_count(const struct row_table *table)
+{
+    return table->below_count + table->rows.count;
+}
+
 const struct row *row_get(const struct row_table *table, uint32_t row)
 {
     if (row < table->below_count)
