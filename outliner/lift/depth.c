@@ -7,7 +7,8 @@
  *   unwind rows state (only at calls, since AArch64 compilers state no epilogues);
  * - an indirect jump that is no table is a tail call only with the stack as on entry;
  * - the red zone: memory below SP that a call would overwrite, addressed through SP, or
- *   through a frame register in a function that never moved SP (x86-64 psABI 3.2.2).
+ *   through a frame register in a function that never moved SP (x86-64 psABI 3.2.2);
+ *   red_zone.c adds what instructions alone do not show.
  *
  * The depth is known or it is not; unknown never proves anything.
  */
@@ -217,119 +218,10 @@ static struct state entry_state(const struct program *program,
     return entry;
 }
 
-/* Helpers that were taken from ends of functions go on to others, as deep as this. */
-enum { TAIL_LEVELS = 8 };
-
-/* Some instruction of the function has one of the traits. */
-static bool has_traits(const struct program *program, uint32_t number, uint32_t traits)
-{
-    const struct function *function = &program->functions[number];
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        if (program->insns[function->first_insn + i].traits & traits)
-            return true;
-    }
-    return false;
-}
-
-/* Some instruction from `insn` to the end of its function has one of the traits. */
-static bool tail_has_traits(const struct program *program, uint32_t insn,
-                            uint32_t traits)
-{
-    const struct function *function =
-        &program->functions[program_function_of_insn(program, insn)];
-    for (; insn < function->first_insn + function->insn_count; insn++) {
-        if (program->insns[insn].traits & traits)
-            return true;
-    }
-    return false;
-}
-
-/* It jumps into the middle of another function, to a tail that stayed in its place in
- * an earlier round, and that has one of the traits. */
-static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
-{
-    if (program->insns[insn].flow != FLOW_JUMP)
-        return false;
-    uint32_t there = insn_destination(program, insn);
-    if (there == NO_INDEX ||
-        program_function_of_insn(program, there) ==
-            program_function_of_insn(program, insn) ||
-        insn_is_tail_call(program, insn))
-        return false;
-    return tail_has_traits(program, there, traits);
-}
-
-/* Or it jumps to helpers that have them, which were part of it in an earlier round. */
-static bool jumps_to_traits(const struct program *program, uint32_t number,
-                            uint32_t traits)
-{
-    const struct function *function = &program->functions[number];
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t at = function->first_insn + i;
-        if (shares_traits(program, at, traits))
-            return true;
-        for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
-            uint32_t callee = insn_callee(program, at);
-            if (callee == NO_INDEX ||
-                !program->code[program->functions[callee].code].helpers)
-                break;
-            const struct function *helper = &program->functions[callee];
-            if (level == TAIL_LEVELS || helper->insn_count == 0 ||
-                has_traits(program, callee, traits))
-                return true;
-            at = helper->first_insn + helper->insn_count - 1;
-        }
-    }
-    return false;
-}
-
-/* The code goes on in, or comes from, another part of the same function (.cold). */
-static bool is_part(const struct program *program, uint32_t number)
-{
-    const struct function *function = &program->functions[number];
-    if (function_is_private(program, number))
-        return true;
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t at = function->first_insn + i;
-        uint8_t flow = program->insns[at].flow;
-        const struct jump_table *table =
-            flow == FLOW_JUMP_INDIRECT ? table_of_insn(program, at) : NULL;
-        if (table && table_leaves(program, table))
-            return true;
-        uint32_t target = program->insns[at].target;
-        bool outside =
-            target == NO_INDEX || target < function->start || target >= function->end;
-        if (outside && (flow == FLOW_BRANCH ||
-                        (flow == FLOW_JUMP && !insn_is_tail_call(program, at))))
-            return true;
-    }
-    return false;
-}
-
-/* Bytes below SP may be in use. Code that makes no call may address them in more ways
- * than can be followed (an index, a pointer made of the frame register), so there every
- * look at the stack counts. Compilers lower SP by all they need in functions that call.
- * A helper that is jumped to runs in the frame of its sites. */
-static bool may_use_red_zone(const struct program *program, uint32_t number)
-{
-    const uint32_t looks = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE |
-                           INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
-    const struct function *function = &program->functions[number];
-    if (program->code[function->code].helpers)
-        return true;
-    if (!function->has_calls && is_part(program, number))
-        return true;
-    uint32_t traits = function->has_calls ? (uint32_t)INSN_BELOW_SP : looks;
-    return has_traits(program, number, traits) ||
-           jumps_to_traits(program, number, traits);
-}
-
 static void walk(struct walker *walker)
 {
     const struct program *program = walker->lift->program;
-    struct function *function = &walker->lift->program->functions[walker->function];
-    if (program->target->call_pushes && may_use_red_zone(program, walker->function))
-        function->red_zone = true;
+    const struct function *function = &program->functions[walker->function];
     struct state entry = entry_state(program, function);
     flow_to(walker, function->first_block, &entry);
     while (walker->work.count) {
@@ -364,7 +256,7 @@ static void walk_part(void *context, uint32_t part, uint32_t worker)
         for (uint32_t b = 0; b < function->block_count; b++)
             walker.states[b] = (struct state){0};
         walker.function = f;
-        walker.sets_frame = has_traits(program, f, INSN_FRAME_SET);
+        walker.sets_frame = function_has_traits(program, f, INSN_FRAME_SET);
         walk(&walker);
     }
     arena_free(walker.stage);

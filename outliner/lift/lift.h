@@ -67,11 +67,15 @@ void lift_islands(struct lift *lift);   /* islands.c: data among code */
 void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
-void lift_red_zones(struct program *program); /* red_zone.c */
+void lift_red_zones(struct program *program); /* red_zone.c: … of parts, and spread */
 void lift_liveness(struct lift *lift);        /* liveness.c */
 
 /* Instructions that make a part for a worker: about a millisecond. */
 enum { PART_INSNS = 16 * 1024 };
+
+/* Some instruction of the function has one of the traits. */
+bool function_has_traits(const struct program *program, uint32_t function,
+                         uint32_t traits);
 
 /* The most blocks that one of these functions has. */
 uint32_t lift_most_blocks(const struct program *program, struct stretch stretch);

@@ -1,14 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes below SP that are in use where a function is entered in its middle. Ends of
- * functions are shared by jumps (ours, of earlier rounds: a site that stays in place is
- * jumped to by others; GCC's cold parts, too), and the code there runs on the stack of
- * whoever jumped. So what may be below SP in the one may be below SP in the other.
+ * Who may keep bytes below SP, where a call would overwrite them (x86-64 psABI 3.2.2).
+ *
+ * Compilers do that in functions that call nobody. GCC cuts a function in two: foo, and
+ * foo.cold in a section of its own, with jumps from one to the other. A part without a
+ * call may belong to a function that has some in the other part, and the other way
+ * round a part that does not look at the stack may run while the other part has
+ * something there. So the two are judged as the one function that they are.
+ *
+ * Then it spreads: ends of functions are shared by jumps (ours, of earlier rounds: a
+ * site that stays in place is jumped to by others), and the code there runs on the stack
+ * of whoever jumped. What may be below SP in the one may be below SP in the other.
  */
 #include "outliner/lift/lift.h"
 
-/* The function that a jump enters in its middle, or NO_INDEX. */
-static uint32_t entered_inside(const struct program *program, uint32_t number)
+#include <string.h>
+
+/* What GCC and LLVM add to a function's name for its cold part. (LLVM's hot-cold
+ * splitting appends a number, too: those are functions that are called.) */
+static const char COLD[] = ".cold";
+
+struct zones {
+    struct program *program;
+    /* By function: the other part of it, or NO_INDEX; SEVERAL: more than one claims to be
+     * that. */
+    uint32_t *other;
+};
+#define SEVERAL (NO_INDEX - 1)
+
+/* The function that a jump or branch leads to, and where in it, or NO_INDEX. */
+static uint32_t leads_to(const struct program *program, uint32_t number,
+                         uint32_t *position)
 {
     const struct insn *insn = &program->insns[number];
     uint32_t code = program->functions[insn->function].code, first;
@@ -29,19 +51,212 @@ static uint32_t entered_inside(const struct program *program, uint32_t number)
     }
     if (code == NO_INDEX || offset < 0 || offset >= (int64_t)NO_INDEX)
         return NO_INDEX;
-    uint32_t to = program_function_at(program, code, (uint32_t)offset);
-    bool inside = to != NO_INDEX && to != insn->function &&
-                  program->functions[to].start != (uint32_t)offset;
-    return inside ? to : NO_INDEX;
+    *position = (uint32_t)offset;
+    return program_function_at(program, code, (uint32_t)offset);
 }
+
+/* --- functions in two parts --- */
+
+static bool is_cold_part(const struct program *program, uint32_t main, uint32_t part)
+{
+    const char *name = program_function_name(program, main);
+    const char *long_name = program_function_name(program, part);
+    size_t length = strlen(name);
+    return length > 0 && strncmp(long_name, name, length) == 0 &&
+           strcmp(long_name + length, COLD) == 0;
+}
+
+static void pair(const struct zones *zones, uint32_t one, uint32_t two)
+{
+    uint32_t *first = &zones->other[one], *second = &zones->other[two];
+    bool alone = *first == NO_INDEX && *second == NO_INDEX;
+    if (*first == two && *second == one)
+        return;
+    *first = alone ? two : SEVERAL;
+    *second = alone ? one : SEVERAL;
+}
+
+/* A name alone shows nothing: there must be a jump, too. */
+static void find_other(const struct zones *zones, uint32_t number)
+{
+    const struct program *program = zones->program;
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t position;
+        uint32_t to = leads_to(program, function->first_insn + i, &position);
+        if (to != NO_INDEX && to != number &&
+            (is_cold_part(program, number, to) || is_cold_part(program, to, number)))
+            pair(zones, number, to);
+    }
+}
+
+/* Mutual, so that it is one function that has two parts. */
+static uint32_t other_part(const struct zones *zones, uint32_t number)
+{
+    uint32_t other = zones->other[number];
+    return other != NO_INDEX && other != SEVERAL && zones->other[other] == number
+               ? other
+               : NO_INDEX;
+}
+
+/* --- what may be below SP --- */
+
+/* Helpers that were taken from ends of functions go on to others, as deep as this. */
+enum { TAIL_LEVELS = 8 };
+
+bool function_has_traits(const struct program *program, uint32_t number,
+                         uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (program->insns[function->first_insn + i].traits & traits)
+            return true;
+    }
+    return false;
+}
+
+/* Some instruction from `insn` to the end of its function has one of the traits. */
+static bool tail_has_traits(const struct program *program, uint32_t insn,
+                            uint32_t traits)
+{
+    const struct function *function =
+        &program->functions[program_function_of_insn(program, insn)];
+    for (; insn < function->first_insn + function->insn_count; insn++) {
+        if (program->insns[insn].traits & traits)
+            return true;
+    }
+    return false;
+}
+
+/* It jumps into the middle of another function, to a tail that stayed in its place in
+ * an earlier round, and that has one of the traits. */
+static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
+{
+    if (program->insns[insn].flow != FLOW_JUMP)
+        return false;
+    uint32_t there = insn_destination(program, insn);
+    if (there == NO_INDEX ||
+        program_function_of_insn(program, there) ==
+            program_function_of_insn(program, insn) ||
+        insn_is_tail_call(program, insn))
+        return false;
+    return tail_has_traits(program, there, traits);
+}
+
+/* Or it jumps to helpers that have them, which were part of it in an earlier round. */
+static bool jumps_to_traits(const struct program *program, uint32_t number,
+                            uint32_t traits)
+{
+    const struct function *function = &program->functions[number];
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        uint32_t at = function->first_insn + i;
+        if (shares_traits(program, at, traits))
+            return true;
+        for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
+            uint32_t callee = insn_callee(program, at);
+            if (callee == NO_INDEX ||
+                !program->code[program->functions[callee].code].helpers)
+                break;
+            const struct function *helper = &program->functions[callee];
+            if (level == TAIL_LEVELS || helper->insn_count == 0 ||
+                function_has_traits(program, callee, traits))
+                return true;
+            at = helper->first_insn + helper->insn_count - 1;
+        }
+    }
+    return false;
+}
+
+/* An exit of a function that leads neither to another function's entry nor to its own
+ * other part. */
+static bool goes_astray(const struct zones *zones, uint32_t number, uint32_t insn)
+{
+    const struct program *program = zones->program;
+    const struct function *function = &program->functions[number];
+    uint8_t flow = program->insns[insn].flow;
+    const struct jump_table *table =
+        flow == FLOW_JUMP_INDIRECT ? table_of_insn(program, insn) : NULL;
+    uint32_t target = program->insns[insn].target, position;
+    bool outside =
+        target == NO_INDEX || target < function->start || target >= function->end;
+    if (table != NULL)
+        return table_leaves(program, table);
+    if (!outside || (flow != FLOW_BRANCH &&
+                     (flow != FLOW_JUMP || insn_is_tail_call(program, insn))))
+        return false;
+    uint32_t to = leads_to(program, insn, &position);
+    return to == NO_INDEX || to != other_part(zones, number);
+}
+
+/* The code goes on in, or comes from, a place that nobody knows. */
+static bool is_astray(const struct zones *zones, uint32_t number)
+{
+    const struct program *program = zones->program;
+    const struct function *function = &program->functions[number];
+    if (function_is_private(program, number) && other_part(zones, number) == NO_INDEX)
+        return true;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        if (goes_astray(zones, number, function->first_insn + i))
+            return true;
+    }
+    return false;
+}
+
+/* Its instructions are what they look like, though it is left alone. */
+static bool is_known_code(const struct function *function)
+{
+    return function->insn_count > 0 && (function->refusal == REFUSAL_NONE ||
+                                        function->refusal == REFUSAL_KEEP ||
+                                        function->refusal == REFUSAL_HOT ||
+                                        function->refusal == REFUSAL_LABEL_TAKEN ||
+                                        function->refusal == REFUSAL_INDIRECT_JUMP);
+}
+
+/* Of a sealed function depth.c does not know what memory at the frame register is. */
+static bool looks_below(const struct program *program, uint32_t number, uint32_t traits)
+{
+    if (program->functions[number].refusal != REFUSAL_NONE &&
+        function_has_traits(program, number, INSN_FRAME_SET))
+        traits |= INSN_FRAME_MEMORY;
+    return function_has_traits(program, number, traits) ||
+           jumps_to_traits(program, number, traits);
+}
+
+/* Bytes below SP may be in use. Code that makes no call may address them in more ways
+ * than can be followed (an index, a pointer made of the frame register), so there every
+ * look at the stack counts. Compilers lower SP by all they need in functions that call.
+ * A helper that is jumped to runs in the frame of its sites. */
+static bool may_use(const struct zones *zones, uint32_t number)
+{
+    const uint32_t looks = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE |
+                           INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
+    const struct program *program = zones->program;
+    const struct function *function = &program->functions[number];
+    uint32_t other = other_part(zones, number);
+    const struct function *rest = other == NO_INDEX ? NULL : &program->functions[other];
+    bool calls = function->has_calls || (rest != NULL && rest->has_calls);
+    if (program->code[function->code].helpers)
+        return true;
+    if (!calls &&
+        (is_astray(zones, number) || (rest != NULL && is_astray(zones, other)) ||
+         (rest != NULL && !is_known_code(rest))))
+        return true;
+    uint32_t traits = calls ? (uint32_t)INSN_BELOW_SP : looks;
+    return looks_below(program, number, traits) ||
+           (rest != NULL && looks_below(program, other, traits));
+}
+
+/* --- spreading --- */
 
 /* Returns whether anything has changed. */
 static bool spread(struct program *program, const struct function *function)
 {
     bool changed = false;
     for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t to = entered_inside(program, function->first_insn + i);
-        if (to == NO_INDEX || program->functions[to].red_zone)
+        uint32_t position;
+        uint32_t to = leads_to(program, function->first_insn + i, &position);
+        if (to == NO_INDEX || &program->functions[to] == function ||
+            program->functions[to].start == position || program->functions[to].red_zone)
             continue;
         program->functions[to].red_zone = true;
         changed = true;
@@ -51,14 +266,23 @@ static bool spread(struct program *program, const struct function *function)
 
 void lift_red_zones(struct program *program)
 {
+    struct arena *stage = arena_new();
+    struct zones zones = {program,
+                          arena_new_array(stage, uint32_t, program->function_count)};
     bool changed = program->target->call_pushes != 0;
+    memset(zones.other, 0xff, program->function_count * sizeof *zones.other);
+    for (uint32_t f = 0; changed && f < program->function_count; f++)
+        find_other(&zones, f);
+    for (uint32_t f = 0; changed && f < program->function_count; f++) {
+        struct function *function = &program->functions[f];
+        function->red_zone |= !is_known_code(function) || may_use(&zones, f);
+    }
     while (changed) {
         changed = false;
         for (uint32_t f = 0; f < program->function_count; f++) {
-            /* Of sealed ones nobody has asked. */
-            if (program->functions[f].red_zone ||
-                program->functions[f].refusal != REFUSAL_NONE)
+            if (program->functions[f].red_zone)
                 changed |= spread(program, &program->functions[f]);
         }
     }
+    arena_free(stage);
 }

@@ -90,6 +90,7 @@ static bool check_code(struct verify *verify, struct error *err)
     verify->maps = arena_new_array(verify->arena, struct section_map *, count);
     for (uint32_t i = 0; i < count; i++)
         find_unchanged(verify, i);
+    verify_find_parts(verify);
     verify->maps_complete = verify_code(verify, err);
     return verify->maps_complete;
 }

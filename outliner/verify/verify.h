@@ -104,6 +104,16 @@ struct claim {
     struct spot before, after;
 };
 
+/* The code of a function symbol. */
+struct stretch_of_code {
+    struct spot start;
+    uint32_t end; /* section offset */
+};
+/* A function that is cut in two, each way round. */
+struct two_parts {
+    struct stretch_of_code part, other;
+};
+
 struct verify {
     struct arena *arena;
     const struct target *target;
@@ -125,6 +135,7 @@ struct verify {
     bool dropped;
     array_of(struct pending) pending;
     array_of(struct suspect) suspects;
+    array_of(struct two_parts) parts; /* sorted; see cold.c */
     struct table *claimed;   /* what helpers' rows say of saved registers … */
     struct table *confirmed; /* … and what some site's rows say as well */
     array_of(struct claim) claims;
@@ -305,6 +316,12 @@ struct changes {
 void verify_find_changes(struct verify *verify, uint32_t object, struct changes *out);
 bool verify_section(struct verify *verify, const struct changed *changed,
                     struct error *err);
+
+/* --- cold.c: functions in two parts, foo and foo.cold --- */
+void verify_find_parts(struct verify *verify);
+/* The other part of the function that starts here, if it has one. */
+bool verify_other_part(const struct verify *verify, struct spot start,
+                       struct stretch_of_code *out);
 
 /* --- parts.c --- */
 /* All code sections that have changed, and what references into them mean. */

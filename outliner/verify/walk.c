@@ -322,28 +322,50 @@ static bool has_views(const struct walk *walk)
     return last->at.offset + last->insn.length == walk->function_end;
 }
 
-/* What an instruction of the function around does anywhere in it matters at each site.
- */
-void walk_know_function(struct walk *walk)
+static void know_own_part(struct walk *walk)
 {
     struct view view;
     struct spot at = walk->before;
-    if (walk->is_known)
-        return;
-    walk->is_known = true;
-    walk->written = 0;
-    walk->below_sp = false;
-    if (has_views(walk)) {
-        for (uint32_t i = 0; i < walk->views.count; i++)
-            note_effects(walk, &walk->views.items[i].insn);
-        return;
-    }
     for (at.offset = walk->function_start; at.offset < walk->function_end;
          at.offset += view.insn.length) {
         if (!view_at(walk->verify, &walk->verify->before, at, &view))
             return;
         note_effects(walk, &view.insn);
     }
+}
+
+/* Some instruction of the stretch touches memory below SP. */
+static bool looks_below(const struct walk *walk, struct stretch_of_code stretch)
+{
+    struct view view;
+    struct spot at = stretch.start;
+    for (; at.offset < stretch.end; at.offset += view.insn.length) {
+        if (!view_at(walk->verify, &walk->verify->before, at, &view))
+            return false;
+        if (view.insn.traits & INSN_BELOW_SP)
+            return true;
+    }
+    return false;
+}
+
+/* What an instruction of the function around does anywhere in it matters at each site.
+ */
+void walk_know_function(struct walk *walk)
+{
+    struct spot start = walk->before;
+    struct stretch_of_code other;
+    if (walk->is_known)
+        return;
+    walk->is_known = true;
+    walk->written = 0;
+    walk->below_sp = false;
+    if (!has_views(walk))
+        know_own_part(walk);
+    for (uint32_t i = 0; has_views(walk) && i < walk->views.count; i++)
+        note_effects(walk, &walk->views.items[i].insn);
+    start.offset = walk->function_start;
+    if (verify_other_part(walk->verify, start, &other))
+        walk->below_sp |= looks_below(walk, other);
 }
 
 /* Overlapping function symbols count as one function; between functions, the gap does.

@@ -169,6 +169,8 @@ CODE_MODEL = [
         r"\.(constprop|isra|part)\.", kinds=GCC, helpers=True),
     Row("cold-parts", ["-freorder-blocks-and-partition"], r"\.cold", kinds=GCC,
         source="redzone_cold.c", targets=X86, helpers=False),
+    Row("cold-parts-of-callers", ["-O0"], r"\.cold", kinds=GCC, source="cold_parts.c",
+        targets=X86, helpers=True),
     Row("fat-lto", ["-flto", "-ffat-lto-objects"], r"\.gnu\.lto_", kinds=GCC, helpers=False),
     Row("no-semantic-interposition", PIC + ["-fno-semantic-interposition"]),
     Row("visibility-hidden", PIC + ["-fvisibility=hidden"]),

@@ -199,6 +199,26 @@ static void branch_x86_64(struct scene *scene)
     add_reloc(new, text, 3, R_X86_64_PLT32, helper_symbol, -4);
 }
 
+/* A function in two parts: what the one keeps below SP is there in the other, too. */
+static void cold_x86_64(struct scene *scene)
+{
+    struct draft *old = &scene->before, *new = &scene->after;
+    uint32_t text, symbol, helpers, helper_symbol;
+    const char *name = has(scene, "of another") ? "g.cold" : "f.cold";
+    bool below = has(scene, "below");
+    text = add_code(old, 0, BYTES(MOV_EAX_1, MOV_EAX_1, RETQ, LOAD(0xf8), RETQ), &symbol);
+    add_function(old, name, text, 0, 11, true);
+    if (below || has(scene, "of another"))
+        add_function(old, "f", text, 11, 6, true);
+    text = add_code(new, 0, BYTES(CALL_REL, RETQ, LOAD(0xf8), RETQ), &symbol);
+    add_function(new, name, text, 0, 6, true);
+    if (below || has(scene, "of another"))
+        add_function(new, "f", text, 6, 6, true);
+    helpers = add_code(new, 1, BYTES(MOV_EAX_1, MOV_EAX_1, RETQ), &helper_symbol);
+    add_function(new, "h", helpers, 0, 11, false);
+    add_reloc(new, text, 1, R_X86_64_PLT32, helper_symbol, -4);
+}
+
 /* --- the table --- */
 
 static const struct pair_case cases[] = {
@@ -223,6 +243,8 @@ static const struct pair_case cases[] = {
     {EM_X86_64, branch_x86_64,  "",              NULL                         },
     {EM_X86_64, branch_x86_64,  "wrong branch",  "did not become"             },
     {EM_X86_64, branch_x86_64,  "code behind",   "more code"                  },
+    {EM_X86_64, cold_x86_64,    "below",         "below SP"                   },
+    {EM_X86_64, cold_x86_64,    "of another",    NULL                         },
 };
 
 START_TEST(pairs)
