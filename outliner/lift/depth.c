@@ -72,6 +72,55 @@ static void step(const struct target *target, const struct insn *insn,
     }
 }
 
+/* Helpers that end in a jump to others, as deep as this. */
+enum { CALLEE_LEVELS = 8 };
+
+/* Where the body of a helper of ours begins, or of LLVM's for frames; NO_INDEX: it is
+ * none, or nobody knows. */
+static uint32_t body_of(const struct program *program, uint32_t number, bool *moves)
+{
+    uint32_t there;
+    if (insn_moves_frame(program, number, &there)) {
+        *moves = true;
+        return there;
+    }
+    there = insn_destination(program, number);
+    bool ours = there != NO_INDEX &&
+                program->code[program->functions[program->insns[there].function].code]
+                    .helpers;
+    return ours ? there : NO_INDEX;
+}
+
+/* Whether it enters code that may move the frame: if so, what becomes of that. Helpers of
+ * ours come into it when they end in a jump to one of LLVM's. */
+static bool step_callee(const struct program *program, uint32_t number,
+                        struct state *state)
+{
+    struct state after = *state;
+    bool moves = false;
+    for (int level = 0; level < CALLEE_LEVELS; level++) {
+        uint32_t at = body_of(program, number, &moves);
+        if (at == NO_INDEX)
+            break;
+        const struct function *function =
+            &program->functions[program->insns[at].function];
+        uint32_t end = function->first_insn + function->insn_count;
+        while (at < end && program->insns[at].flow == FLOW_NEXT)
+            step(program->target, &program->insns[at++], &after);
+        uint8_t flow = at < end ? program->insns[at].flow : (uint8_t)FLOW_NEXT;
+        if (flow == FLOW_RETURN && moves) {
+            *state = after;
+            return true;
+        }
+        if (flow != FLOW_JUMP)
+            break;
+        number = at;
+    }
+    if (moves)
+        state->depth_known = state->frame_known = false;
+    return moves;
+}
+
 /* The row's CFA, as a distance from the entry SP, when it is SP- or frame-based. */
 static bool rows_agree(const struct program *program, const struct state *state,
                        uint32_t insn)
@@ -111,6 +160,9 @@ static bool is_witness(const struct program *program, uint32_t number)
     if (flow != FLOW_CALL)
         return flow == FLOW_CALL_INDIRECT;
     uint32_t callee = insn_callee(program, number);
+    uint32_t body;
+    if (insn_moves_frame(program, number, &body))
+        return false;
     return callee == NO_INDEX || !program->code[program->functions[callee].code].helpers;
 }
 
@@ -125,7 +177,8 @@ static void check(struct walker *walker, uint32_t number, const struct state *st
         lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
     bool home = state->depth_known && state->depth == 0;
     if (insn->flow == FLOW_RETURN && state->depth_known && state->depth != 0 &&
-        !program->code[function->code].helpers)
+        !program->code[function->code].helpers &&
+        !name_moves_frame(program_function_name(program, walker->function)))
         lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
     if (insn->flow == FLOW_JUMP_INDIRECT && !table_of_insn(program, number) && !home &&
         !program->code[function->code].helpers)
@@ -175,7 +228,9 @@ static struct state run_block(struct walker *walker, uint32_t number, bool check
             check(walker, insn, &state);
         else if (program->insns[insn].traits & INSN_LANDS)
             flow_to_pad(walker, insn, &state);
-        step(program->target, &program->insns[insn], &state);
+        if (program->insns[insn].flow != FLOW_CALL || program->target->call_pushes ||
+            !step_callee(program, insn, &state))
+            step(program->target, &program->insns[insn], &state);
     }
     return state;
 }

@@ -73,6 +73,11 @@ void lift_liveness(struct lift *lift);        /* liveness.c */
 /* Instructions that make a part for a worker: about a millisecond. */
 enum { PART_INSNS = 16 * 1024 };
 
+/* frame_helpers.c: LLVM's helpers that move SP for their callers. */
+bool name_moves_frame(const char *name);
+/* A direct call or jump to one; `body`: where it begins, NO_INDEX: not among the inputs. */
+bool insn_moves_frame(const struct program *program, uint32_t insn, uint32_t *body);
+
 /* Some instruction of the function has one of the traits. */
 bool function_has_traits(const struct program *program, uint32_t function,
                          uint32_t traits);

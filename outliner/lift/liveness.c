@@ -212,13 +212,16 @@ static bool summary_of_call(const struct program *program, uint32_t number,
     }
     if (function != NO_INDEX || level >= JOIN_LEVELS)
         return false;
-    uint32_t first = insn_destination(program, number);
+    uint32_t first;
+    bool frame = insn_moves_frame(program, number, &first);
+    first = frame ? first : insn_destination(program, number);
     if (first == NO_INDEX)
         return false;
     const struct function *in =
         &program->functions[program_function_of_insn(program, first)];
     uint32_t count = straight_line(program, first);
-    if (!program->code[in->code].helpers || in->refusal != REFUSAL_NONE || count == 0)
+    if ((!frame && !program->code[in->code].helpers) || in->refusal != REFUSAL_NONE ||
+        count == 0)
         return false;
     *out = summarise(program, first, count, level + 1);
     *last = program->insns[first + count - 1].flow;
@@ -349,7 +352,9 @@ static bool live_into_helper(const struct program *program, uint32_t last,
 static bool live_into_tail(const struct program *program, uint32_t last,
                            struct regset at_return, struct regset *live)
 {
-    uint32_t first = insn_destination(program, last);
+    uint32_t first;
+    if (!insn_moves_frame(program, last, &first))
+        first = insn_destination(program, last);
     uint32_t count = first == NO_INDEX ? 0 : straight_line(program, first);
     if (count == 0)
         return false;
@@ -366,7 +371,7 @@ static bool live_into_tail(const struct program *program, uint32_t last,
     return true;
 }
 
-/* What may be live behind a helper of ours. Whatever the code around its sites needs;
+/* What may be live behind a helper of ours, or one of LLVM's for frames. Whatever the code around its sites needs;
  * but on the way to a helper a veneer may clobber its registers, so that nobody waits
  * for what they held before, and behind it only for what the helper itself has put
  * there. (A jump from one helper to another is a site like any other: there they are
@@ -395,7 +400,8 @@ static struct regset live_at_exit(const struct program *program, uint32_t number
     /* An outlined function returns into the middle of the code that it came from:
      * helpers of an earlier run and LLVM's are known by their names alone. */
     bool helper = program->code[program->functions[number].code].helpers;
-    struct regset at_return = helper ? live_behind_helper(program, number)
+    bool frame = name_moves_frame(program_function_name(program, number));
+    struct regset at_return = helper || frame ? live_behind_helper(program, number)
                               : function_is_private(program, number)
                                   ? REGSET_ALL
                                   : target->return_uses;

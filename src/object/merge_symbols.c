@@ -9,7 +9,9 @@
  * is a reference. Visibility is the most constraining that anybody states (gABI chapter
  * 4, "Symbol Table": "the resulting visibility is the most constraining").
  *
- * Local symbols stay apart, and vanish with their section.
+ * Local symbols stay apart, and vanish with their section. A weak function that has lost
+ * becomes one: its code is still there, and without a name nobody could tell it from
+ * data.
  */
 #include "merge.h"
 
@@ -86,6 +88,17 @@ static void join_common(struct symbol *symbol, const struct symbol *other)
         symbol->value = other->value;
 }
 
+/* A weak definition whose name now means another one. */
+static void keep_loser(struct resolution *resolution, const struct global *loser)
+{
+    struct symbol symbol = loser->symbol;
+    if (loser->rank != RANK_WEAK || symbol.type != STT_FUNC || symbol.size == 0)
+        return;
+    symbol.bind = STB_LOCAL;
+    symbol.other = (uint8_t)(symbol.other & ~3u); /* gABI: locals have no visibility */
+    array_push(resolution->merge->stage, &resolution->locals, symbol);
+}
+
 static bool join(struct resolution *resolution, struct global *known,
                  const struct global *other)
 {
@@ -99,12 +112,15 @@ static bool join(struct resolution *resolution, struct global *known,
         join_common(&known->symbol, &other->symbol);
     } else if (other->rank > known->rank) {
         uint8_t type = known->symbol.type;
+        keep_loser(resolution, known);
         *known = *other;
         if (known->rank == RANK_REFERENCE && known->symbol.type == STT_NOTYPE)
             known->symbol.type = type;
     } else if (known->rank <= RANK_REFERENCE && known->symbol.type == STT_NOTYPE &&
                other->rank <= RANK_REFERENCE) {
         known->symbol.type = other->symbol.type;
+    } else {
+        keep_loser(resolution, other);
     }
     known->symbol.other = join_other(known, a, b);
     return true;

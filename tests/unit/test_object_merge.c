@@ -83,6 +83,32 @@ START_TEST(resolution)
 }
 END_TEST
 
+/* Of weak functions in plain sections all bodies stay: those that have lost, under a
+ * local name. */
+START_TEST(weak_losers)
+{
+    static const uint32_t code = SHF_ALLOC | SHF_EXECINSTR;
+    const struct object *out = NULL;
+    struct sketch *a = sketch_new(arena, "a.o"), *b = sketch_new(arena, "b.o");
+    uint32_t first = sketch_section(a, ".text", code, "01234567", 8);
+    uint32_t second = sketch_section(b, ".text", code, "01234567", 8);
+    bool strong = _i == 1;
+    uint32_t x = sketch_symbol(a, "x", STB_WEAK, first, 0, 4);
+    uint32_t y = sketch_symbol(b, "x", strong ? STB_GLOBAL : STB_WEAK, second, 4, 4);
+    a->symbols[x].type = b->symbols[y].type = STT_FUNC;
+    b->symbols[y].other = a->symbols[x].other = STV_HIDDEN;
+    ck_assert_msg(merge(a, b, &out), "%s", err.message);
+    ck_assert_uint_eq(out->symbol_count, 3);
+    const struct symbol *loser = &out->symbols[1], *winner = &out->symbols[2];
+    ck_assert_str_eq(loser->name, "x");
+    ck_assert_uint_eq(loser->bind, STB_LOCAL);
+    ck_assert_uint_eq(loser->other, STV_DEFAULT);
+    ck_assert_uint_eq(loser->size, 4);
+    ck_assert_uint_eq(out->sections[loser->section].unit, strong ? 0 : 1);
+    ck_assert_uint_eq(out->sections[winner->section].unit, strong ? 1 : 0);
+}
+END_TEST
+
 /* An object with a function f in a COMDAT group, and one record of unwind information
  * for it and one for plain code. */
 static struct sketch *with_group(const char *name)
@@ -244,6 +270,7 @@ int main(void)
     TCase *tests = tcase_create("merge");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, resolution, 0, sizeof cases / sizeof *cases);
+    tcase_add_loop_test(tests, weak_losers, 0, 2);
     tcase_add_test(tests, dropped_group);
     tcase_add_test(tests, lost_reference);
     tcase_add_loop_test(tests, properties, 0, sizeof notes / sizeof *notes);
