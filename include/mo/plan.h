@@ -68,6 +68,9 @@ struct plan {
     int64_t predicted_code; /* code bytes saved, padding counted: filled by plan_price() */
     int64_t predicted_eh;   /* .eh_frame bytes saved */
     int64_t predicted_hdr;  /* .eh_frame_hdr bytes saved */
+    /* What was chosen saves so many loaded bytes, priced helper by helper and before joins
+     * and leftovers; no choice would save more than the bound (0: nobody knows). */
+    int64_t choice_saving, choice_bound;
     const struct placement *placement; /* of the rewriter: where all will lie, once
                                           plan_price() has looked; NULL before */
 };

@@ -71,6 +71,7 @@ struct report_round {
      * entries that all share (below zero), and what shows only when they lie side by side
      * (mostly above). */
     int64_t fixed;
+    int64_t choice_saving, choice_bound; /* see struct plan; 0: nobody knows */
 };
 
 struct report_helper {

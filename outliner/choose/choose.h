@@ -296,9 +296,10 @@ int64_t chosen_saving(const struct candidates *candidates);
 
 /* --- relax.c --- */
 
-/* The best choice that it can find with the effort that is wanted. */
+/* The best choice that it can find with the effort that is wanted; `bound`: bytes that no
+ * choice among these candidates can save more than, or 0 when nobody has looked. */
 struct candidates relax(struct arena *stage, const struct facts *facts,
-                        const struct candidates *candidates);
+                        const struct candidates *candidates, int64_t *bound);
 
 /* --- ends.c --- */
 

@@ -185,7 +185,9 @@ void plan_make(struct arena *arena, const struct program *program,
     struct candidates candidates = {0};
     uint32_t count = 0;
     candidates_make(stage, program, tokens, options, &facts, &candidates);
-    candidates = relax(stage, &facts, &candidates);
+    int64_t bound;
+    candidates = relax(stage, &facts, &candidates, &bound);
+    int64_t saving = chosen_saving(&candidates);
     ends_take(stage, &facts, &candidates);
     struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
     for (uint32_t i = 0; i < candidates.count; i++) {
@@ -198,5 +200,7 @@ void plan_make(struct arena *arena, const struct program *program,
     entries_join(stage, &facts, &candidates, entries, count);
     put_plan(arena, &candidates, entries, count,
              (options->without & TECHNIQUE_SHORT) == 0, out);
+    out->choice_saving = saving;
+    out->choice_bound = bound;
     arena_free(stage);
 }

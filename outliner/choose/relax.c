@@ -259,9 +259,10 @@ static void try_suggestion(const struct relaxation *relaxation, struct candidate
 }
 
 struct candidates relax(struct arena *stage, const struct facts *facts,
-                        const struct candidates *candidates)
+                        const struct candidates *candidates, int64_t *bound_out)
 {
     struct candidates plan = choose(stage, facts, candidates, NULL);
+    *bound_out = 0;
     if (facts->options->effort < 2 || candidates->count == 0) {
         return plan;
     }
@@ -290,5 +291,6 @@ struct candidates relax(struct arena *stage, const struct facts *facts,
         }
         move_shares(&relaxation, stride);
     }
+    *bound_out = least / UNIT;
     return plan;
 }

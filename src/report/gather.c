@@ -169,6 +169,8 @@ void report_round(struct report *report, uint32_t round, const struct program *p
     sum->code += plan->predicted_code;
     sum->eh_frame += plan->predicted_eh;
     sum->eh_frame_hdr += plan->predicted_hdr;
+    sum->choice_saving += plan->choice_saving;
+    sum->choice_bound += plan->choice_bound;
     for (uint32_t i = 0; i < plan->helper_count; i++) {
         const struct helper *helper = &plan->helpers[i];
         struct report_helper line = {

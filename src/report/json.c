@@ -5,7 +5,8 @@
  *     { "version", "verified", "dry_run",
  *       "before", "after", "saved": { "text", "eh_frame", "eh_frame_hdr", "loaded" },
  *       "rounds":   [ { "helpers", "sites", "saved": { "text", … },
- *                     "fixed" } ],   fixed: the part that no single helper brings
+ *                     "fixed",       the part that no single helper brings
+ *                     "choice": { "saved", "at_most" } } ],   with --effort=2
  *       "shared_entries": bytes that belong to no round: unwind entries that are shared
  *       "helpers":  [ { "name", "round", "bytes", "sites", "form", "saved" } ],
  *       "refusals": [ { "reason", "level", "text", "count", "bytes" } ],
@@ -98,7 +99,13 @@ static void put_rounds(struct json *json, const struct report *report)
         put_saved(json, round->code, round->eh_frame, round->eh_frame_hdr,
                   round->code + round->eh_frame + round->eh_frame_hdr);
         put(json,
-            arena_format(json->session, ", \"fixed\": %" PRId64 "}", round->fixed));
+            arena_format(json->session, ", \"fixed\": %" PRId64, round->fixed));
+        if (round->choice_bound > 0)
+            put(json, arena_format(json->session,
+                                   ", \"choice\": {\"saved\": %" PRId64
+                                   ", \"at_most\": %" PRId64 "}",
+                                   round->choice_saving, round->choice_bound));
+        put(json, "}");
     }
     put(json, "]");
     put(json, arena_format(json->session, ",\n  \"shared_entries\": %" PRId64,

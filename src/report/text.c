@@ -91,6 +91,26 @@ static void put_totals(struct page *page, const struct report *report)
     put_size(page, "all loaded", before.loaded, after.loaded);
 }
 
+/* How close the choice of each round is to the best one, where --effort=2 knows. */
+static void put_choices(struct page *page, const struct report *report)
+{
+    bool known = false;
+    for (uint32_t i = 0; i < report->rounds.count; i++) {
+        const struct report_round *round = &report->rounds.items[i];
+        if (round->choice_bound <= 0)
+            continue;
+        if (!known)
+            put(page, "  loaded bytes, helper by helper (before ends of helpers are"
+                      " shared):\n");
+        known = true;
+        put(page,
+            "  %5" PRIu32 " chosen %" PRId64 ", the best choice has at most %" PRId64
+            " (%.2f %%)\n",
+            i + 1, round->choice_saving, round->choice_bound,
+            100.0 * (double)round->choice_saving / (double)round->choice_bound);
+    }
+}
+
 static void put_rounds(struct page *page, const struct report *report)
 {
     if (report->rounds.count == 0)
@@ -105,6 +125,7 @@ static void put_rounds(struct page *page, const struct report *report)
             i + 1, round->helpers, round->sites, round->code, round->eh_frame,
             round->eh_frame_hdr);
     }
+    put_choices(page, report);
 }
 
 /* The largest first; then by name. */

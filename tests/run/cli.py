@@ -207,6 +207,13 @@ def check_talk(mo_link, folder):
     assert report["helpers"] and parts + fixed == report["saved"]["loaded"], report
     said = mo("--outline --reruns=2 --dry-run -R many.o b.o").stdout
     assert "the set as a whole" in said
+    assert "the best choice has" not in said
+    assert not any("choice" in one for one in report["rounds"]), report
+    said = mo("--outline --dry-run --effort=2 -R many.o b.o").stdout
+    assert "the best choice has at most" in said, said
+    report = json.loads(mo("--outline --dry-run --effort=2 -R=json many.o b.o").stdout)
+    choice = report["rounds"][0]["choice"]
+    assert 0 < choice["saved"] <= choice["at_most"], choice
 
 
 def check_units_of_functions(mo, folder):

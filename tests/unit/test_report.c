@@ -88,7 +88,9 @@ static struct plan make_plan(struct arena *arena)
                          .site_count = 5,
                          .predicted_code = 30,
                          .predicted_eh = 24,
-                         .predicted_hdr = 6};
+                         .predicted_hdr = 6,
+                         .choice_saving = 50,
+                         .choice_bound = 64};
 }
 
 static struct report make_report(struct arena *arena)
@@ -124,6 +126,8 @@ START_TEST(sums_rounds_and_units)
     ck_assert_int_eq(report.rounds.items[0].code, 60);
     ck_assert_int_eq(report.rounds.items[1].eh_frame, 24);
     ck_assert_int_eq(report.rounds.items[1].eh_frame_hdr, 6);
+    ck_assert_int_eq(report.rounds.items[0].choice_saving, 100);
+    ck_assert_int_eq(report.rounds.items[0].choice_bound, 128);
 
     struct sizes before, after;
     report_totals(&report, &before, &after);
