@@ -101,7 +101,8 @@ static void load_occurrences(struct finder *finder, const struct repeat *repeat)
 
 /* --- pricing --- */
 
-/* The site that it costs least to leave in place, or NULL; `cost` in bytes. */
+/* The site that it costs least to leave in place, or NULL; `cost` in bytes. Of equals the
+ * one that is run: it goes on as it did, while the others jump. */
 static const struct site *find_stay(const struct facts *facts,
                                     const struct candidate *candidate, int64_t *cost)
 {
@@ -115,7 +116,10 @@ static const struct site *find_stay(const struct facts *facts,
         if (site->stay == STAY_CAN) {
             price += cost_site(facts, &candidate->payload, site);
         }
-        if (best == NULL || price < *cost) {
+        bool warmer = best != NULL && price == *cost &&
+                      fact_is(facts, best->insn, FACT_COLD) &&
+                      !fact_is(facts, site->insn, FACT_COLD);
+        if (best == NULL || price < *cost || warmer) {
             best = site;
             *cost = price;
         }
@@ -131,6 +135,7 @@ void candidate_price(const struct facts *facts, struct candidate *candidate)
     uint32_t count = 0;
     int64_t sum = 0, staying = 0;
     candidate->covered = 0;
+    candidate->cold = 0;
     for (uint32_t i = 0; i < candidate->site_count; i++) {
         const struct site *site = &candidate->sites[i];
         if (site->stay == STAY_ONLY) {
@@ -138,6 +143,7 @@ void candidate_price(const struct facts *facts, struct candidate *candidate)
         }
         first = count++ == 0 ? site : first;
         sum += cost_site(facts, payload, site);
+        candidate->cold += fact_is(facts, site->insn, FACT_COLD);
         candidate->covered += facts_bytes(facts, site->insn, payload->length);
     }
     candidate->saving = count > 1 ? sum - cost_helper(facts, payload, first) : 0;

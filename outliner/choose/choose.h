@@ -120,6 +120,7 @@ enum fact_flag {
     FACT_KEPT_WHOLE = 1u << 5,   /* no link drops its section: see stay.c */
     FACT_SIGNAL_FRAME = 1u << 6, /* so says its unwind entry */
     FACT_B_KEY = 1u << 7,        /* the same */
+    FACT_COLD = 1u << 8,         /* compilers put it where little is run */
 };
 
 struct facts {
@@ -263,6 +264,7 @@ struct candidate {
     bool joins;        /* found as the end of another one that is chosen */
     int64_t saving;   /* bytes, all sites taken */
     uint64_t covered; /* bytes of code that the sites replace */
+    uint32_t cold;    /* of the sites, those in code that is hardly run */
     int64_t merit;    /* in the choice: the best one first; see cost.c */
 };
 

@@ -6,6 +6,8 @@
 #include "mo/parallel.h"
 #include "outliner/choose/choose.h"
 
+#include <string.h>
+
 /* Instructions that make a part for a worker: about a millisecond. */
 enum { PART_INSNS = 32 * 1024 };
 
@@ -101,6 +103,19 @@ static void fill_rows(const struct filler *filler, const struct function *functi
     }
 }
 
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Sections in which GCC and Clang put what is run once or hardly ever. */
+static bool is_cold(const struct program *program, const struct function *function)
+{
+    const char *name = program_section(program, function->code)->name;
+    return begins_with(name, ".text.unlikely") || begins_with(name, ".text.startup") ||
+           begins_with(name, ".text.exit") || begins_with(name, ".text.split");
+}
+
 static uint16_t flags_of(const struct program *program, uint32_t number)
 {
     const struct function *function = &program->functions[number];
@@ -114,6 +129,7 @@ static uint16_t flags_of(const struct program *program, uint32_t number)
     flags |= is_kept_whole(program, function) ? FACT_KEPT_WHOLE : 0;
     flags |= cie != NULL && cie->signal_frame ? FACT_SIGNAL_FRAME : 0;
     flags |= cie != NULL && cie->b_key ? FACT_B_KEY : 0;
+    flags |= is_cold(program, function) ? FACT_COLD : 0;
     return (uint16_t)flags;
 }
 

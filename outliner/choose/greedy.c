@@ -24,7 +24,8 @@ struct heap {
     uint32_t count;
 };
 
-/* a is better than b; of equals, the longer, then the earlier one. */
+/* a is better than b; of equals, the longer one, the one with more sites in cold code,
+ * the earlier one. */
 static bool is_better(const struct heap *heap, uint32_t a, uint32_t b)
 {
     const struct candidate *left = &heap->candidates[a], *right = &heap->candidates[b];
@@ -33,6 +34,9 @@ static bool is_better(const struct heap *heap, uint32_t a, uint32_t b)
     }
     if (left->payload.length != right->payload.length) {
         return left->payload.length > right->payload.length;
+    }
+    if (left->cold != right->cold) {
+        return left->cold > right->cold;
     }
     return a < b;
 }
