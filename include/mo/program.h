@@ -277,7 +277,7 @@ uint8_t insn_reloc_bias(const struct program *program, uint32_t insn,
                         const struct reloc *reloc);
 
 /* What an instruction reads and certainly overwrites, calls taken by what may be assumed
- * of their callees (liveness.c): a call reads the argument registers, and kills nothing
+ * of their callees (effects.c): a call reads the argument registers, and kills nothing
  * but the link register and what a veneer may clobber on its way. */
 void insn_effects(const struct program *program, uint32_t insn, struct regset *uses,
                   struct regset *kills);
