@@ -59,6 +59,13 @@ void helpers_note(struct table *names, const struct objects *objects)
 
 /* --- blocks --- */
 
+/* What an earlier round has made of a block. */
+enum change {
+    CHANGE_NONE,
+    CHANGE_SITE,   /* something in it now goes elsewhere */
+    CHANGE_SHARED, /* it is a helper, or others now jump to it */
+};
+
 /* Of what each worker has seen. */
 struct sets {
     uint8_t *shared;       /* helpers and hosts hold it */
@@ -70,8 +77,9 @@ struct marker {
     const struct table
         *old; /* names of helpers that were there before the last round */
     struct stretches stretches;
-    uint8_t *blocks;
-    uint32_t *hashes;
+    uint8_t *blocks;  /* by block index, enum change */
+    uint32_t *hashes; /* by instruction index */
+    bool *wanted;     /* the same */
     struct sets sets[MOST_WORKERS];
 };
 
@@ -235,45 +243,20 @@ static void add_sets(struct sets *sets, const struct sets *more)
     }
 }
 
-struct changes changes_find(struct arena *arena, const struct program *program,
-                            const struct table *old)
-{
-    uint32_t workers =
-        program->workers < MOST_WORKERS ? program->workers : MOST_WORKERS;
-    workers = workers > 0 ? workers : 1;
-    struct marker marker = {
-        .program = program,
-        .old = old,
-        .stretches = program_stretches(arena, program, PART_INSNS),
-        .blocks = arena_alloc(arena, program->block_count),
-        .hashes = arena_new_array(arena, uint32_t, program->insn_count),
-    };
-    for (uint32_t w = 0; w < workers; w++) {
-        marker.sets[w] =
-            (struct sets){arena_alloc(arena, SET_BYTES), arena_alloc(arena, SET_BYTES),
-                          arena_alloc(arena, SET_BYTES)};
-    }
-    parallel_do(workers, marker.stretches.count, note_part, &marker);
-    for (uint32_t w = 1; w < workers; w++) {
-        add_sets(&marker.sets[0], &marker.sets[w]);
-    }
-    return (struct changes){program, marker.blocks, marker.hashes,
-                            marker.sets[0].shared, marker.sets[0].twice};
-}
-
 /* --- behind --- */
 
 /* What hangs together by pairs that occur twice, from `first` on, is wanted if there is
  * a site in it. Returns its end. */
-static uint32_t select_chain(const struct changes *changes, const struct block *block,
+static uint32_t select_chain(const struct marker *marker, const struct block *block,
                              uint32_t first, bool *wanted)
 {
-    const uint32_t *hashes = changes->hashes + block->first_insn;
+    const uint32_t *hashes = marker->hashes + block->first_insn;
     bool holds_site = (hashes[first] & SITE_BIT) != 0;
     uint32_t end = first + 1;
     for (; end < block->insn_count; end++) {
         uint32_t bit = pair_bit(hashes[end - 1], hashes[end]);
-        if (!bit_get(changes->twice, bit) && !bit_get(changes->shared, bit)) {
+        if (!bit_get(marker->sets[0].twice, bit) &&
+            !bit_get(marker->sets[0].shared, bit)) {
             break;
         }
         holds_site |= (hashes[end] & SITE_BIT) != 0;
@@ -284,31 +267,75 @@ static uint32_t select_chain(const struct changes *changes, const struct block *
     return end;
 }
 
-static void select_shared(const struct changes *changes, const struct block *block,
+static void select_shared(const struct marker *marker, const struct block *block,
                           bool *wanted)
 {
-    const struct program *program = changes->program;
-    const uint32_t *hashes = changes->hashes + block->first_insn;
+    const struct program *program = marker->program;
+    const uint32_t *hashes = marker->hashes + block->first_insn;
     for (uint32_t i = 0; i < block->insn_count; i++) {
-        if (i > 0 && bit_get(changes->shared, pair_bit(hashes[i - 1], hashes[i]))) {
+        if (i > 0 &&
+            bit_get(marker->sets[0].shared, pair_bit(hashes[i - 1], hashes[i]))) {
             wanted[i - 1] = wanted[i] = true;
         }
         bool alone =
             program->insns[block->first_insn + i].length > program->target->call_size;
-        wanted[i] |= alone && bit_get(changes->shared, pair_bit(hashes[i], 0));
+        wanted[i] |= alone && bit_get(marker->sets[0].shared, pair_bit(hashes[i], 0));
     }
 }
 
-void changes_select(const struct changes *changes, uint32_t number, bool *wanted)
+static void select_block(const struct marker *marker, uint32_t number)
 {
-    const struct block *block = &changes->program->blocks[number];
-    memset(wanted, changes->blocks[number] == CHANGE_SHARED, block->insn_count);
-    if (changes->blocks[number] == CHANGE_SHARED) {
+    const struct block *block = &marker->program->blocks[number];
+    bool *wanted = marker->wanted + block->first_insn;
+    memset(wanted, marker->blocks[number] == CHANGE_SHARED, block->insn_count);
+    if (marker->blocks[number] == CHANGE_SHARED) {
         return;
     }
-    uint32_t end = changes->blocks[number] == CHANGE_SITE ? block->insn_count : 0;
+    uint32_t end = marker->blocks[number] == CHANGE_SITE ? block->insn_count : 0;
     for (uint32_t i = 0; i < end;) {
-        i = select_chain(changes, block, i, wanted);
+        i = select_chain(marker, block, i, wanted);
     }
-    select_shared(changes, block, wanted);
+    select_shared(marker, block, wanted);
+}
+
+static void select_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct marker *marker = context;
+    struct stretch stretch = marker->stretches.items[part];
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        const struct function *function = &marker->program->functions[f];
+        for (uint32_t b = 0; b < function->block_count; b++) {
+            select_block(marker, function->first_block + b);
+        }
+    }
+}
+
+const bool *changes_find(struct arena *arena, const struct program *program,
+                         const struct table *old)
+{
+    struct arena *stage = arena_new();
+    uint32_t workers =
+        program->workers < MOST_WORKERS ? program->workers : MOST_WORKERS;
+    workers = workers > 0 ? workers : 1;
+    struct marker marker = {
+        .program = program,
+        .old = old,
+        .stretches = program_stretches(stage, program, PART_INSNS),
+        .blocks = arena_alloc(stage, program->block_count),
+        .hashes = arena_new_array(stage, uint32_t, program->insn_count),
+        .wanted = arena_new_array(arena, bool, program->insn_count),
+    };
+    for (uint32_t w = 0; w < workers; w++) {
+        marker.sets[w] =
+            (struct sets){arena_alloc(stage, SET_BYTES), arena_alloc(stage, SET_BYTES),
+                          arena_alloc(stage, SET_BYTES)};
+    }
+    parallel_do(workers, marker.stretches.count, note_part, &marker);
+    for (uint32_t w = 1; w < workers; w++) {
+        add_sets(&marker.sets[0], &marker.sets[w]);
+    }
+    parallel_do(workers, marker.stretches.count, select_part, &marker);
+    arena_free(stage);
+    return marker.wanted;
 }

@@ -69,24 +69,10 @@ bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
 
 /* --- changed.c --- */
 
-/* What an earlier round has made of a block. */
-enum change {
-    CHANGE_NONE,
-    CHANGE_SITE,   /* something in it now goes elsewhere */
-    CHANGE_SHARED, /* it is a helper, or others now jump to it */
-};
-struct changes {
-    const struct program *program;
-    const uint8_t *blocks;   /* by block index, enum change */
-    const uint32_t *hashes;  /* by instruction index */
-    const uint8_t *shared;   /* bits of what shared blocks hold */
-    const uint8_t *twice;    /* … of what those with sites hold twice */
-};
-struct changes changes_find(struct arena *arena, const struct program *program,
-                            const struct table *old);
-
-/* Which instructions of a block a repeat may hold that an earlier round did not see. */
-void changes_select(const struct changes *changes, uint32_t block, bool *wanted);
+/* By instruction index: whether a repeat may hold it that the round before has not seen.
+ * `old`: names of the helpers that there were before that round. */
+const bool *changes_find(struct arena *arena, const struct program *program,
+                         const struct table *old);
 
 /* --- tails.c --- */
 

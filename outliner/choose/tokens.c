@@ -6,16 +6,18 @@
  * So every repeat of the string is a sequence within one block whose instructions may
  * all move.
  *
- * The string is written in parts, each with a numbering of its own, and then the parts
- * are joined. Keys count up from 0, in the order in which they appear.
+ * The string is written in parts, each to a place with room for the longest that it can
+ * be. Every worker has a numbering of its own. Then the parts are moved together, and
+ * keys get the numbers that they keep: in the order in which they appear, whoever came
+ * across them.
  */
 #include "mo/parallel.h"
 #include "outliner/choose/choose.h"
 
 #include <string.h>
 
-/* Instructions of a part. The larger one is, the more of its keys it knows already. */
-enum { PART_INSNS = 64 * 1024 };
+/* Instructions of a part: some milliseconds. */
+enum { PART_INSNS = 32 * 1024 };
 
 /* The string, or a part of it: see struct tokens. */
 struct text {
@@ -24,17 +26,25 @@ struct text {
     uint32_t count;
 };
 
+struct part {
+    struct text text;
+    uint32_t worker; /* whose numbers it has */
+};
+
 struct writer {
-    const struct program *program;
-    const struct changes *changes; /* NULL: all of it */
-    const uint8_t *table_jumps;    /* a bit for each instruction */
-    bool *functions;               /* see struct tokens */
     struct arena *arena;
     struct table *keys;
     struct buffer key;
-    bool *wanted; /* by instruction of the block at hand */
-    uint32_t wanted_room;
-    struct text text;
+};
+
+struct job {
+    const struct program *program;
+    const bool *wanted;         /* by instruction index; NULL: all */
+    const uint8_t *table_jumps; /* a bit for each instruction */
+    bool *functions;            /* see struct tokens */
+    struct stretches stretches;
+    struct part *parts;
+    struct writer writers[MOST_WORKERS];
 };
 
 static struct text text_new(struct arena *arena, size_t room)
@@ -43,6 +53,12 @@ static struct text text_new(struct arena *arena, size_t room)
                          .insns = arena_new_array(arena, uint32_t, room),
                          .sizes = arena_new_array(arena, uint8_t, room),
                          .glued = arena_new_array(arena, uint8_t, room)};
+}
+
+static struct text text_from(const struct text *text, uint32_t start)
+{
+    return (struct text){text->values + start, text->insns + start, text->sizes + start,
+                         text->glued + start, 0};
 }
 
 static void put(struct text *text, uint32_t value, uint32_t insn, uint8_t size,
@@ -63,55 +79,36 @@ static void separate(struct text *text)
     }
 }
 
-static void put_insn(struct writer *writer, uint32_t code, uint32_t insn)
+static void put_insn(const struct job *job, struct writer *writer, uint32_t code,
+                     uint32_t insn, struct text *text)
 {
     uint8_t size = 0;
     writer->key.size = 0;
-    if (bit_get(writer->table_jumps, insn) ||
-        insn_key(writer->program, code, insn, KEY_EXACT, &writer->key, &size) !=
+    if ((job->wanted != NULL && !job->wanted[insn]) ||
+        bit_get(job->table_jumps, insn) ||
+        insn_key(job->program, code, insn, KEY_EXACT, &writer->key, &size) !=
             REFUSAL_NONE) {
-        separate(&writer->text);
+        separate(text);
         return;
     }
     uint32_t value = table_intern(writer->keys, writer->key.at, writer->key.size);
-    put(&writer->text, value, insn, size, insn_is_glued(writer->program, code, insn));
+    put(text, value, insn, size, insn_is_glued(job->program, code, insn));
 }
 
-static void select_insns(struct writer *writer, uint32_t number)
+static void put_function(const struct job *job, struct writer *writer,
+                         const struct function *function, struct text *text)
 {
-    uint32_t count = writer->program->blocks[number].insn_count;
-    if (count > writer->wanted_room) {
-        writer->wanted_room = count * 2;
-        writer->wanted = arena_new_array(writer->arena, bool, writer->wanted_room);
-    }
-    changes_select(writer->changes, number, writer->wanted);
-}
-
-static void put_block(struct writer *writer, uint32_t code, uint32_t number)
-{
-    const struct block *block = &writer->program->blocks[number];
-    if (writer->changes != NULL) {
-        select_insns(writer, number);
-    }
-    for (uint32_t i = 0; i < block->insn_count; i++) {
-        if (writer->changes == NULL || writer->wanted[i]) {
-            put_insn(writer, code, block->first_insn + i);
-        } else {
-            separate(&writer->text);
-        }
-    }
-    separate(&writer->text);
-}
-
-static void put_function(struct writer *writer, const struct function *function)
-{
-    const struct program *program = writer->program;
+    const struct program *program = job->program;
     if (function->refusal != REFUSAL_NONE ||
         program->code[function->code].refusal != REFUSAL_NONE) {
         return;
     }
     for (uint32_t b = 0; b < function->block_count; b++) {
-        put_block(writer, function->code, function->first_block + b);
+        const struct block *block = &program->blocks[function->first_block + b];
+        for (uint32_t i = 0; i < block->insn_count; i++) {
+            put_insn(job, writer, function->code, block->first_insn + i, text);
+        }
+        separate(text);
     }
 }
 
@@ -127,115 +124,131 @@ static const uint8_t *mark_table_jumps(struct arena *arena,
 
 /* --- parts --- */
 
-/* What becomes of a part in the whole. */
-struct joint {
-    uint32_t start;    /* position */
-    uint32_t *numbers; /* of its keys */
-};
-
-struct parts {
-    struct stretches stretches;
-    struct writer *writers;
-    struct joint *joints;
-    struct text text; /* all of it */
-    uint32_t alphabet;
-};
-
-static uint32_t insns_in(const struct program *program, struct stretch stretch)
+/* A token for each instruction, or a separator; and one behind each block. But behind
+ * every separator there is a token before the next one. */
+static uint32_t most_tokens(const struct job *job, struct stretch stretch)
 {
-    const struct function *first = &program->functions[stretch.first];
+    const struct function *first = &job->program->functions[stretch.first];
     const struct function *last = first + stretch.count - 1;
-    return last->first_insn + last->insn_count - first->first_insn;
+    uint32_t insns = last->first_insn + last->insn_count - first->first_insn;
+    uint32_t blocks = last->first_block + last->block_count - first->first_block;
+    uint32_t wanted = job->wanted == NULL ? insns : 0;
+    for (uint32_t i = 0; job->wanted != NULL && i < insns; i++) {
+        wanted += job->wanted[first->first_insn + i];
+    }
+    return insns + blocks < 2 * wanted ? insns + blocks : 2 * wanted;
 }
 
-static void write_part(void *context, uint32_t part, uint32_t worker)
+static struct text place_parts(struct arena *arena, struct job *job)
 {
-    const struct parts *parts = context;
-    struct writer *writer = &parts->writers[part];
-    struct stretch stretch = parts->stretches.items[part];
-    writer->arena = arena_new();
-    writer->keys = table_new(writer->arena);
-    writer->key = buffer_new(writer->arena);
-    /* At most a separator behind every instruction. */
-    writer->text =
-        text_new(writer->arena, (size_t)insns_in(writer->program, stretch) * 2 + 1);
-    (void)worker;
+    uint32_t count = job->stretches.count, room = 0;
+    uint32_t *starts = arena_new_array(arena, uint32_t, count);
+    for (uint32_t p = 0; p < count; p++) {
+        starts[p] = room;
+        room += most_tokens(job, job->stretches.items[p]);
+    }
+    struct text text = text_new(arena, room);
+    for (uint32_t p = 0; p < count; p++) {
+        job->parts[p].text = text_from(&text, starts[p]);
+    }
+    return text;
+}
+
+static void write_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct job *job = context;
+    struct part *part = &job->parts[number];
+    struct writer *writer = &job->writers[worker];
+    struct stretch stretch = job->stretches.items[number];
+    if (writer->arena == NULL) {
+        *writer = (struct writer){.arena = arena_new()};
+        writer->keys = table_new(writer->arena);
+        writer->key = buffer_new(writer->arena);
+    }
+    part->worker = worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        uint32_t before = writer->text.count;
-        put_function(writer, &writer->program->functions[f]);
-        writer->functions[f] = writer->text.count > before;
+        uint32_t before = part->text.count;
+        put_function(job, writer, &job->program->functions[f], &part->text);
+        job->functions[f] = part->text.count > before;
     }
 }
 
-/* A part with anything in it ends in a separator, so that the next one can follow. */
-static void place_parts(struct arena *stage, struct parts *parts)
+/* By worker, and by its numbers: one number for each key. */
+static uint32_t **unite_keys(struct arena *stage, const struct job *job,
+                             uint32_t *count)
 {
-    struct table *keys = table_new(stage);
-    uint32_t start = 0;
-    for (uint32_t p = 0; p < parts->stretches.count; p++) {
-        const struct writer *writer = &parts->writers[p];
-        uint32_t count = table_count(writer->keys);
-        uint32_t *numbers = arena_new_array(stage, uint32_t, count);
-        for (uint32_t i = 0; i < count; i++) {
-            struct bytes key = table_key(writer->keys, i);
-            numbers[i] = table_intern(keys, key.at, key.size);
+    uint32_t **numbers = arena_new_array(stage, uint32_t *, MOST_WORKERS);
+    struct table *all =
+        NULL; /* the first numbering that there is, with the others' keys */
+    for (uint32_t w = 0; w < MOST_WORKERS; w++) {
+        struct table *keys = job->writers[w].keys;
+        uint32_t key_count = keys == NULL ? 0 : table_count(keys);
+        all = all == NULL ? keys : all;
+        numbers[w] = arena_new_array(stage, uint32_t, key_count);
+        for (uint32_t i = 0; i < key_count; i++) {
+            struct bytes key = table_key(keys, i);
+            numbers[w][i] = keys == all ? i : table_intern(all, key.at, key.size);
         }
-        parts->joints[p] = (struct joint){start, numbers};
-        start += writer->text.count;
     }
-    parts->text.count = start;
-    parts->alphabet = table_count(keys);
+    *count = all == NULL ? 0 : table_count(all);
+    return numbers;
 }
 
-static void copy_part(void *context, uint32_t part, uint32_t worker)
+/* The parts side by side, in the numbering that depends on the string alone. A part
+ * with anything in it ends in a separator, so that the next one can follow. Returns how
+ * many numbers there are. */
+static uint32_t join_parts(struct arena *stage, const struct job *job,
+                           struct text *text)
 {
-    const struct parts *parts = context;
-    const struct text *from = &parts->writers[part].text, *to = &parts->text;
-    struct joint joint = parts->joints[part];
-    (void)worker;
-    for (uint32_t i = 0; i < from->count; i++) {
-        uint32_t value = from->values[i];
-        to->values[joint.start + i] =
-            value == TOKEN_SEPARATOR ? value : joint.numbers[value];
+    uint32_t count, next = 0;
+    uint32_t *const *numbers = unite_keys(stage, job, &count);
+    uint32_t *order = arena_new_array(stage, uint32_t, count); /* plus 1; 0: none yet */
+    for (uint32_t p = 0; p < job->stretches.count; p++) {
+        const struct text *part = &job->parts[p].text;
+        const uint32_t *number = numbers[job->parts[p].worker];
+        struct text to = text_from(text, text->count);
+        memmove(to.insns, part->insns, part->count * sizeof *to.insns);
+        memmove(to.sizes, part->sizes, part->count);
+        memmove(to.glued, part->glued, part->count);
+        for (uint32_t i = 0; i < part->count; i++) {
+            uint32_t value = part->values[i];
+            if (value != TOKEN_SEPARATOR) {
+                uint32_t *at = &order[number[value]];
+                *at = *at != 0 ? *at : ++next;
+                value = *at - 1;
+            }
+            to.values[i] = value;
+        }
+        text->count += part->count;
     }
-    memcpy(to->insns + joint.start, from->insns, from->count * sizeof *to->insns);
-    memcpy(to->sizes + joint.start, from->sizes, from->count);
-    memcpy(to->glued + joint.start, from->glued, from->count);
+    return next;
 }
 
-static void make(struct arena *arena, const struct program *program,
-                 const struct changes *changes, struct tokens *out)
+static void make(struct arena *arena, const struct program *program, const bool *wanted,
+                 struct tokens *out)
 {
     struct arena *stage = arena_new();
-    struct parts parts = {.stretches = program_stretches(stage, program, PART_INSNS)};
-    uint32_t count = parts.stretches.count;
-    const uint8_t *table_jumps = mark_table_jumps(stage, program);
-    bool *functions = arena_new_array(arena, bool, program->function_count);
-    parts.writers = arena_new_array(stage, struct writer, count);
-    parts.joints = arena_new_array(stage, struct joint, count);
-    for (uint32_t p = 0; p < count; p++) {
-        parts.writers[p] = (struct writer){.program = program,
-                                           .changes = changes,
-                                           .table_jumps = table_jumps,
-                                           .functions = functions};
-    }
-    parallel_do(program->workers, count, write_part, &parts);
-    place_parts(stage, &parts);
-    uint32_t total = parts.text.count;
-    parts.text = text_new(arena, total);
-    parts.text.count = total;
-    parallel_do(program->workers, count, copy_part, &parts);
-    for (uint32_t p = 0; p < count; p++) {
-        arena_free(parts.writers[p].arena);
+    struct job *job = arena_new_one(stage, struct job);
+    job->program = program;
+    job->wanted = wanted;
+    job->table_jumps = mark_table_jumps(stage, program);
+    job->functions = arena_new_array(arena, bool, program->function_count);
+    job->stretches = program_stretches(stage, program, PART_INSNS);
+    job->parts = arena_new_array(stage, struct part, job->stretches.count);
+    struct text text = place_parts(arena, job);
+    parallel_do(program->workers, job->stretches.count, write_part, job);
+    uint32_t alphabet = join_parts(stage, job, &text);
+    for (uint32_t w = 0; w < MOST_WORKERS; w++) {
+        arena_free(job->writers[w].arena);
     }
     *out = (struct tokens){
-        .values = parts.text.values,
-        .insns = parts.text.insns,
-        .sizes = parts.text.sizes,
-        .glued = parts.text.glued,
-        .count = total,
-        .alphabet = parts.alphabet,
-        .functions = functions,
+        .values = text.values,
+        .insns = text.insns,
+        .sizes = text.sizes,
+        .glued = text.glued,
+        .count = text.count,
+        .alphabet = alphabet,
+        .functions = job->functions,
     };
     arena_free(stage);
 }
@@ -249,7 +262,6 @@ void tokens_make_changed(struct arena *arena, const struct program *program,
                          const struct table *old, struct tokens *out)
 {
     struct arena *stage = arena_new();
-    struct changes changes = changes_find(stage, program, old);
-    make(arena, program, &changes, out);
+    make(arena, program, changes_find(stage, program, old), out);
     arena_free(stage);
 }
