@@ -44,6 +44,8 @@
  */
 #include "mo/suffixtree.h"
 
+#include "mo/array.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -128,7 +130,7 @@ static void grow_nodes(struct tree *tree)
 {
     struct arena *arena = arena_new();
     uint32_t room = tree->node_room * 2;
-    struct node *nodes = arena_new_array(arena, struct node, room);
+    struct node *nodes = array_room(arena, room, sizeof *nodes);
     memcpy(nodes, tree->nodes, tree->node_count * sizeof *nodes);
     note_peak(tree, arena_used(arena));
     arena_free(tree->node_arena);
@@ -344,7 +346,7 @@ static const uint32_t *make_text(struct arena *stage, const uint32_t *values,
                                  uint32_t count, uint32_t alphabet)
 {
     uint8_t *seen = arena_alloc(stage, alphabet); /* 0, 1, 2: more often */
-    uint32_t *text = arena_new_array(stage, uint32_t, (size_t)count + 1);
+    uint32_t *text = array_room(stage, count + 1, sizeof *text);
     for (uint32_t i = 0; i < count; i++)
         if (values[i] < alphabet && seen[values[i]] < 2)
             seen[values[i]]++;
@@ -366,7 +368,8 @@ static struct tree tree_of(const uint32_t *values, uint32_t count, uint32_t alph
     tree.leaves = arena_new_array(tree.stage, uint32_t, (size_t)count + 1);
     tree.node_arena = arena_new();
     tree.node_room = count / NODE_SHARE + LEAST_ROOM;
-    tree.nodes = arena_new_array(tree.node_arena, struct node, tree.node_room);
+    tree.nodes = array_room(tree.node_arena, tree.node_room, sizeof *tree.nodes);
+    tree.nodes[ROOT] = (struct node){0};
     tree.slot_arena = arena_new();
     tree.slot_count = count / SLOT_SHARE + LEAST_ROOM;
     tree.slots = arena_new_array(tree.slot_arena, struct slot, tree.slot_count);
@@ -465,9 +468,9 @@ static struct repeats repeats_of(struct arena *arena, const struct tree *tree,
 {
     struct walk walk = {.open = NO_INDEX};
     make_families(tree);
-    walk.items = arena_new_array(arena, struct repeat, count_repeats(tree, minimum));
+    walk.items = array_room(arena, count_repeats(tree, minimum), sizeof *walk.items);
     walk_tree(tree, minimum, &walk);
-    uint32_t *positions = arena_new_array(arena, uint32_t, walk.position_count);
+    uint32_t *positions = array_room(arena, walk.position_count, sizeof *positions);
     for (uint32_t leaf = 0; leaf < tree->count; leaf++) {
         uint32_t parent = tree->leaves[leaf];
         if (parent != ROOT)

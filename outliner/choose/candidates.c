@@ -79,12 +79,6 @@ static void sort_insns(uint32_t *insns, uint32_t count)
 }
 
 /* An occurrence that begins with the second half of a pair is none. */
-static bool starts_parted(const struct facts *facts, uint32_t insn)
-{
-    return insn > 0 && fact_is(facts, insn - 1, FACT_GLUED) &&
-           (facts->program->insns[insn].traits & INSN_LEADER) == 0;
-}
-
 static void load_occurrences(struct finder *finder, const struct repeat *repeat)
 {
     const struct tokens *tokens = finder->facts->tokens;
@@ -92,7 +86,7 @@ static void load_occurrences(struct finder *finder, const struct repeat *repeat)
     finder->insn_count = 0;
     for (uint32_t i = 0; i < repeat->count; i++) {
         uint32_t insn = tokens->insns[positions[i]];
-        if (!starts_parted(finder->facts, insn)) {
+        if (!fact_is(finder->facts, insn, FACT_PARTED)) {
             finder->insns[finder->insn_count++] = insn;
         }
     }
@@ -371,8 +365,11 @@ void candidates_look(struct arena *arena, const struct facts *facts,
                      struct candidates *out)
 {
     struct arena *stage = arena_new();
-    struct finder finder = {
-        .arena = arena, .stage = stage, .facts = facts, .repeats = *repeats, .out = out};
+    struct finder finder = {.arena = arena,
+                            .stage = stage,
+                            .facts = facts,
+                            .repeats = *repeats,
+                            .out = out};
     uint32_t most = 1;
     for (uint32_t i = 0; i < repeats->count; i++) {
         most = repeats->items[i].count > most ? repeats->items[i].count : most;

@@ -323,7 +323,7 @@ const bool *changes_find(struct arena *arena, const struct program *program,
         .old = old,
         .stretches = program_stretches(stage, program, PART_INSNS),
         .blocks = arena_alloc(stage, program->block_count),
-        .hashes = arena_new_array(stage, uint32_t, program->insn_count),
+        .hashes = array_room(stage, program->insn_count, sizeof(uint32_t)),
         .wanted = arena_new_array(arena, bool, program->insn_count),
     };
     for (uint32_t w = 0; w < workers; w++) {

@@ -69,8 +69,8 @@ bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);
 
 /* --- changed.c --- */
 
-/* By instruction index: whether a repeat may hold it that the round before has not seen.
- * `old`: names of the helpers that there were before that round. */
+/* By instruction index: whether a repeat may hold it that the round before has not
+ * seen. `old`: names of the helpers that there were before that round. */
 const bool *changes_find(struct arena *arena, const struct program *program,
                          const struct table *old);
 
@@ -97,9 +97,10 @@ struct fact {
     uint16_t flags;        /* FACT_… */
 };
 enum fact_flag {
-    FACT_GLUED = 1u << 0,        /* must not be parted from the next one */
-    FACT_LINK_STORED = 1u << 1,  /* see fill_link_stored() */
-    FACT_VENEER_LIVE = 1u << 2,  /* a veneer would clobber what is live: no form */
+    FACT_GLUED = 1u << 0,       /* must not be parted from the next one … */
+    FACT_PARTED = 1u << 9,      /* … nor this from the one before it */
+    FACT_LINK_STORED = 1u << 1, /* see fill_link_stored() */
+    FACT_VENEER_LIVE = 1u << 2, /* a veneer would clobber what is live: no form */
     /* Of its function: */
     FACT_PRIVATE = 1u << 3,      /* its exits do not follow the ABI */
     FACT_RED_ZONE = 1u << 4,     /* it may keep bytes below SP */
@@ -113,11 +114,13 @@ struct facts {
     const struct program *program;
     const struct tokens *tokens;
     const struct plan_options *options;
-    const struct fact *at;    /* by instruction index, of functions with tokens */
+    /* By instruction index, of functions with tokens alone: */
+    const struct fact *at;
     const uint32_t *call_end; /* first instruction from here on that a called payload
                                  cannot hold; the block's end if there is none */
     const uint32_t *site_end; /* first instruction behind it with another call site, or
-                                 gap; the function's end if there is none */
+                                 gap; the function's end if there is none.
+                                 Only of functions with a call-site table */
     struct tail_rows *tail_rows;
 };
 
@@ -196,7 +199,8 @@ int64_t stay_cost(const struct facts *facts, const struct payload *payload,
 
 /* --- throws.c --- */
 
-/* Fills thrower and tail_end of a function's instructions, and site_end. */
+/* Fills thrower and tail_end of a function's instructions, and site_end if it has a
+ * call-site table. */
 void throws_fill(const struct program *program, const struct function *function,
                  struct fact *facts, uint32_t *site_end);
 /* Exceptions find what they found if these instructions become a tail. */
@@ -280,14 +284,18 @@ void candidate_price(const struct facts *facts, struct candidate *candidate);
 struct candidates choose(struct arena *stage, const struct facts *facts,
                          const struct candidates *candidates,
                          uint8_t *const *suggested);
+/* The same without suggestions, and without a copy. */
+void choose_in_place(struct arena *stage, const struct facts *facts,
+                     struct candidates *candidates);
 int64_t chosen_saving(const struct candidates *candidates);
 
 /* --- relax.c --- */
 
-/* The best choice that it can find with the effort that is wanted; `bound`: bytes that no
- * choice among these candidates can save more than, or 0 when nobody has looked. */
-struct candidates relax(struct arena *stage, const struct facts *facts,
-                        const struct candidates *candidates, int64_t *bound);
+/* The best choice that it can find with the effort that is wanted: some candidates are
+ * chosen, and none is what it was. `bound`: bytes that no choice among these candidates
+ * can save more than, or 0 when nobody has looked. */
+void relax(struct arena *stage, const struct facts *facts, struct candidates *candidates,
+           int64_t *bound);
 
 /* --- ends.c --- */
 

@@ -137,10 +137,8 @@ static int64_t match_site(const struct searcher *searcher, uint32_t root,
                           struct site *out)
 {
     const struct facts *facts = searcher->facts;
-    bool parted = insn > 0 && fact_is(facts, insn - 1, FACT_GLUED) &&
-                  (facts->program->insns[insn].traits & INSN_LEADER) == 0;
     bool rows = facts->at[insn].row != ROW_NONE;
-    if (parted || rows != ((root & ROOT_ROWS) != 0) ||
+    if (fact_is(facts, insn, FACT_PARTED) || rows != ((root & ROOT_ROWS) != 0) ||
         !site_make(facts, payload, insn, out))
         return 0;
     bool shifted = payload->uses_sp && out->form == FORM_SAVE_STACK;

@@ -175,25 +175,34 @@ static void fill_part(void *context, uint32_t part, uint32_t worker)
     }
 }
 
+/* To the instruction behind it, if that is one of the same block. */
+static void glue(const struct filler *filler, uint32_t insn)
+{
+    filler->at[insn].flags |= FACT_GLUED;
+    if (insn + 1 < filler->at[insn].function_end &&
+        (filler->program->insns[insn + 1].traits & INSN_LEADER) == 0) {
+        filler->at[insn + 1].flags |= FACT_PARTED;
+    }
+}
+
 void facts_make(struct arena *arena, const struct program *program,
                 const struct tokens *tokens, const struct plan_options *options,
                 struct facts *out)
 {
-    size_t count = program->insn_count;
     bool veneers = !options->no_veneers && program->target->veneer_registers != 0;
     struct filler filler = {
         .program = program,
         .tokens = tokens,
-        .at = arena_new_array(arena, struct fact, count),
-        .call_end = arena_new_array(arena, uint32_t, count),
-        .site_end = arena_new_array(arena, uint32_t, count),
+        .at = array_room(arena, program->insn_count, sizeof(struct fact)),
+        .call_end = array_room(arena, program->insn_count, sizeof(uint32_t)),
+        .site_end = array_room(arena, program->insn_count, sizeof(uint32_t)),
         .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
         .stretches = program_stretches(arena, program, PART_INSNS),
     };
     parallel_do(program->workers, filler.stretches.count, fill_part, &filler);
     for (uint32_t p = 0; p < tokens->count; p++) {
-        if (tokens->insns[p] != NO_INDEX && tokens->glued[p] != 0) {
-            filler.at[tokens->insns[p]].flags |= FACT_GLUED;
+        if (tokens->glued[p] != 0) {
+            glue(&filler, tokens->insns[p]);
         }
     }
     *out = (struct facts){

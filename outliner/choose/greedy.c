@@ -268,11 +268,23 @@ static void choose_suggested(struct arena *stage, const struct facts *facts,
     }
 }
 
+static struct taken nothing_taken(struct arena *stage, const struct facts *facts)
+{
+    size_t bytes = facts->program->insn_count / 8 + 1;
+    return (struct taken){arena_alloc(stage, bytes), arena_alloc(stage, bytes)};
+}
+
+void choose_in_place(struct arena *stage, const struct facts *facts,
+                     struct candidates *candidates)
+{
+    struct taken taken = nothing_taken(stage, facts);
+    choose_best(stage, facts, &taken, candidates);
+}
+
 struct candidates choose(struct arena *stage, const struct facts *facts,
                          const struct candidates *candidates, uint8_t *const *suggested)
 {
-    size_t bytes = facts->program->insn_count / 8 + 1;
-    struct taken taken = {arena_alloc(stage, bytes), arena_alloc(stage, bytes)};
+    struct taken taken = nothing_taken(stage, facts);
     struct candidates copy = copy_candidates(stage, candidates);
     if (suggested != NULL) {
         choose_suggested(stage, facts, &taken, suggested, &copy);

@@ -35,29 +35,29 @@ static void put_row(struct buffer *key, const struct row *row)
 
 /* Of everything that makes the helper what it is, in words that another build uses,
  * too. */
-static uint64_t hash_of(struct arena *stage, const struct facts *facts,
+static uint64_t hash_of(struct buffer *key, const struct facts *facts,
                         const struct candidate *candidate, const struct helper *helper)
 {
     const struct program *program = facts->program;
-    struct buffer key = buffer_new(stage);
+    key->size = 0;
     uint32_t first = candidate->sites[0].insn;
     uint32_t code = program->functions[facts->at[first].function].code;
-    buffer_string(&key, program_section(program, code)->name);
-    buffer_u8(&key, (uint8_t)candidate->payload.kind);
-    buffer_u32(&key, helper->stack_shift);
+    buffer_string(key, program_section(program, code)->name);
+    buffer_u8(key, (uint8_t)candidate->payload.kind);
+    buffer_u32(key, helper->stack_shift);
     if (!helper->tail) {
-        buffer_u64(&key, site_key(facts, &candidate->payload, &candidate->sites[0]));
+        buffer_u64(key, site_key(facts, &candidate->payload, &candidate->sites[0]));
     }
     for (uint32_t i = 0; i < helper->length; i++) {
         uint8_t size;
         enum refusal refusal =
-            insn_key(program, code, first + i, KEY_STABLE, &key, &size);
+            insn_key(program, code, first + i, KEY_STABLE, key, &size);
         assert(refusal == REFUSAL_NONE);
         if (helper->tail && facts->at[first + i].row != ROW_NONE) {
-            put_row(&key, row_get(program->rows, facts->at[first + i].row));
+            put_row(key, row_get(program->rows, facts->at[first + i].row));
         }
     }
-    return hash_bytes(key.at, key.size);
+    return hash_bytes(key->at, key->size);
 }
 
 static uint32_t entry_row_of(const struct facts *facts,
@@ -87,7 +87,7 @@ static uint32_t shift_of(const struct target *target, const struct candidate *ca
     return target->call_pushes + (stacked ? (uint32_t)target->save_stack_shift : 0);
 }
 
-static struct entry entry_of(struct arena *stage, const struct facts *facts,
+static struct entry entry_of(struct buffer *key, const struct facts *facts,
                              const struct candidates *candidates, uint32_t index)
 {
     const struct candidate *candidate = &candidates->items[index];
@@ -107,7 +107,7 @@ static struct entry entry_of(struct arena *stage, const struct facts *facts,
                          : 0,
         .saving = candidate->saving,
     };
-    entry.helper.hash = hash_of(stage, facts, candidate, &entry.helper);
+    entry.helper.hash = hash_of(key, facts, candidate, &entry.helper);
     /* Those without unwind ranges, then those with the plain row, then tails by row,
      * and those without a body. */
     entry.group = entry.helper.entry_row == ROW_NONE ? 0 : entry.helper.tail ? 2 : 1;
@@ -186,13 +186,14 @@ void plan_make(struct arena *arena, const struct program *program,
     uint32_t count = 0;
     candidates_make(stage, program, tokens, options, &facts, &candidates);
     int64_t bound;
-    candidates = relax(stage, &facts, &candidates, &bound);
+    relax(stage, &facts, &candidates, &bound);
     int64_t saving = chosen_saving(&candidates);
     ends_take(stage, &facts, &candidates);
     struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
+    struct buffer key = buffer_new(stage);
     for (uint32_t i = 0; i < candidates.count; i++) {
         if (candidates.items[i].chosen) {
-            entries[count++] = entry_of(stage, &facts, &candidates, i);
+            entries[count++] = entry_of(&key, &facts, &candidates, i);
         }
     }
     qsort(entries, count, sizeof *entries, compare_entries);

@@ -258,14 +258,15 @@ static void try_suggestion(const struct relaxation *relaxation, struct candidate
     }
 }
 
-struct candidates relax(struct arena *stage, const struct facts *facts,
-                        const struct candidates *candidates, int64_t *bound_out)
+void relax(struct arena *stage, const struct facts *facts, struct candidates *candidates,
+           int64_t *bound_out)
 {
-    struct candidates plan = choose(stage, facts, candidates, NULL);
     *bound_out = 0;
     if (facts->options->effort < 2 || candidates->count == 0) {
-        return plan;
+        choose_in_place(stage, facts, candidates);
+        return;
     }
+    struct candidates plan = choose(stage, facts, candidates, NULL);
     struct relaxation relaxation = relaxation_new(stage, facts, candidates);
     int64_t saving = chosen_saving(&plan), least = INT64_MAX, damping = 1;
     uint32_t patience = PATIENCE;
@@ -292,5 +293,5 @@ struct candidates relax(struct arena *stage, const struct facts *facts,
         move_shares(&relaxation, stride);
     }
     *bound_out = least / UNIT;
-    return plan;
+    *candidates = plan;
 }

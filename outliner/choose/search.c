@@ -65,6 +65,11 @@ static void look_at_part(void *context, uint32_t number, uint32_t worker)
 static void collect(struct arena *arena, const struct parts *parts,
                     struct candidates *out)
 {
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < parts->items.count; p++) {
+        count += parts->items.items[p].found.count;
+    }
+    array_reserve(arena, out, count);
     for (uint32_t p = 0; p < parts->items.count; p++) {
         struct part *part = &parts->items.items[p];
         row_table_collect(parts->facts->program->rows, part->program.rows);
@@ -107,8 +112,8 @@ void candidates_make(struct arena *arena, const struct program *program,
                      struct facts *facts, struct candidates *out)
 {
     const struct target *target = program->target;
-    struct search search = {arena,   arena_new(), program, tokens, options, facts,
-                            {.facts = facts}};
+    struct search search = {arena,   arena_new(), program,         tokens,
+                            options, facts,       {.facts = facts}};
     /* A single instruction can be longer than a call where lengths differ: on x86-64
      * that is 1 to 12 % of all that is saved. */
     search.parts.minimum = target->code_align < target->call_size ? 1 : 2;

@@ -71,7 +71,7 @@ void throws_fill(const struct program *program, const struct function *function,
     }
     uint32_t end = function->first_insn + function->insn_count;
     for (uint32_t i = function->first_insn; i < end; i++) {
-        site_end[i] = facts[i].thrower = facts[i].tail_end = end;
+        facts[i].thrower = facts[i].tail_end = end;
     }
 }
 

@@ -47,12 +47,12 @@ struct job {
     struct writer writers[MOST_WORKERS];
 };
 
-static struct text text_new(struct arena *arena, size_t room)
+static struct text text_new(struct arena *arena, uint32_t room)
 {
-    return (struct text){.values = arena_new_array(arena, uint32_t, room),
-                         .insns = arena_new_array(arena, uint32_t, room),
-                         .sizes = arena_new_array(arena, uint8_t, room),
-                         .glued = arena_new_array(arena, uint8_t, room)};
+    return (struct text){.values = array_room(arena, room, sizeof(uint32_t)),
+                         .insns = array_room(arena, room, sizeof(uint32_t)),
+                         .sizes = array_room(arena, room, sizeof(uint8_t)),
+                         .glued = array_room(arena, room, sizeof(uint8_t))};
 }
 
 static struct text text_from(const struct text *text, uint32_t start)
