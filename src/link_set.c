@@ -7,6 +7,7 @@
 
 #include "mo/dump.h"
 #include "mo/fold_set.h"
+#include "mo/parallel.h"
 #include "mo/table.h"
 
 #include <elf.h>
@@ -145,6 +146,44 @@ static bool unpad_set(struct link *link, struct set *set, struct error *err)
     return ok;
 }
 
+struct uniting {
+    const struct objects *objects;
+    const struct object **items;
+    const struct error **errs;  /* by object; NULL: none */
+    struct arena **arenas;      /* by worker */
+    struct row_table **rows;    /* by worker: what is kept are bytes, not their numbers */
+};
+
+static void unite_object(void *context, uint32_t number, uint32_t worker)
+{
+    struct uniting *uniting = context;
+    struct arena *arena = uniting->arenas[worker];
+    struct error err = {0};
+    if (!frames_unite(arena, uniting->objects->items[number], uniting->rows[worker],
+                      &uniting->items[number], &err))
+        uniting->errs[number] = arena_copy(arena, &err, sizeof err);
+}
+
+static bool unite_objects(struct link *link, const struct objects *objects,
+                          const struct object **items, struct error *err)
+{
+    struct uniting uniting = {
+        .objects = objects,
+        .items = items,
+        .errs = arena_new_array(link->session, const struct error *, objects->count),
+        .arenas = parallel_arenas(link->session, link->workers),
+        .rows = arena_new_array(link->session, struct row_table *, MOST_WORKERS)};
+    for (uint32_t w = 0; w < MOST_WORKERS && w < link->workers; w++)
+        uniting.rows[w] = row_table_new(uniting.arenas[w]);
+    parallel_do(link->workers, objects->count, unite_object, &uniting);
+    parallel_adopt(link->session, uniting.arenas, link->workers);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        if (uniting.errs[i])
+            return fail(err, NULL, "%s", uniting.errs[i]->message);
+    }
+    return true;
+}
+
 /* Functions that lie side by side share unwind entries, as helpers do anyway. Behind the
  * check of the rest, which compares entry with entry; this step proves itself. */
 static bool unite_entries(struct link *link, const struct set *set,
@@ -155,10 +194,8 @@ static bool unite_entries(struct link *link, const struct set *set,
         return true;
     const struct object **items =
         arena_copy(link->session, objects->items, objects->count * sizeof *items);
-    for (uint32_t i = 0; i < objects->count; i++) {
-        if (!frames_unite(link->session, objects->items[i], link->rows, &items[i], err))
-            return false;
-    }
+    if (!unite_objects(link, objects, items, err))
+        return false;
     struct sizes old = sizes_of(objects);
     objects->items = items;
     struct sizes new = sizes_of(objects);

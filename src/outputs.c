@@ -9,6 +9,7 @@
 #include "mo/outputs.h"
 
 #include "mo/array.h"
+#include "mo/parallel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,10 +20,21 @@ struct file {
     struct bytes bytes;
 };
 
+/* An object and the bytes of its file. */
+struct building {
+    const struct object *object;
+    struct bytes image;
+    const struct error *err; /* NULL: none */
+};
+
 struct builder {
     struct arena *session;
     const struct options *options;
     const struct inputs *inputs;
+    uint32_t workers;      /* as in mo/parallel.h */
+    struct arena **arenas; /* by worker */
+    array_of(struct building) buildings; /* of all sets, in their order */
+    uint32_t next;                       /* the first that is in no file yet */
     struct {
         struct file *items;
         uint32_t count, capacity;
@@ -43,11 +55,41 @@ static bool add_file(struct builder *builder, const char *name, struct bytes byt
     return true;
 }
 
-static bool build(struct builder *builder, const struct object *object,
-                  struct bytes *out, struct error *err)
+static void build(void *context, uint32_t number, uint32_t worker)
 {
-    return object_build(builder->session, object, out, err) &&
-           (builder->options->no_verify || output_read_back(object, *out, err));
+    const struct builder *builder = context;
+    struct building *building = &builder->buildings.items[number];
+    struct arena *arena = builder->arenas[worker];
+    struct error err = {0};
+    if (!object_build(arena, building->object, &building->image, &err) ||
+        !(builder->options->no_verify ||
+          output_read_back(building->object, building->image, &err)))
+        building->err = arena_copy(arena, &err, sizeof err);
+}
+
+static bool build_objects(struct builder *builder, const struct sets *sets,
+                          struct error *err)
+{
+    for (uint32_t i = 0; i < sets->count; i++) {
+        for (uint32_t j = 0; j < sets->items[i].objects.count; j++) {
+            struct building building = {.object = sets->items[i].objects.items[j]};
+            array_push(builder->session, &builder->buildings, building);
+        }
+    }
+    builder->arenas = parallel_arenas(builder->session, builder->workers);
+    parallel_do(builder->workers, builder->buildings.count, build, builder);
+    parallel_adopt(builder->session, builder->arenas, builder->workers);
+    for (uint32_t i = 0; i < builder->buildings.count; i++) {
+        const struct error *failed = builder->buildings.items[i].err;
+        if (failed)
+            return fail(err, NULL, "%s", failed->message);
+    }
+    return true;
+}
+
+static const struct building *take(struct builder *builder)
+{
+    return &builder->buildings.items[builder->next++];
 }
 
 static bool build_loose(struct builder *builder, const struct set *set,
@@ -60,9 +102,8 @@ static bool build_loose(struct builder *builder, const struct set *set,
         if (helpers ? next == set->objects.count : inputs->items[i].is_archive)
             continue;
         const char *name = helpers ? HELPERS_FILE : path_base(inputs->items[i].path);
-        struct bytes bytes = {0};
-        if (!build(builder, set->objects.items[next++], &bytes, err) ||
-            !add_file(builder, name, bytes, err))
+        next++;
+        if (!add_file(builder, name, take(builder)->image, err))
             return false;
     }
     return true;
@@ -77,18 +118,20 @@ static bool build_archive(struct builder *builder, const struct set *set,
     struct arena *session = builder->session;
     const struct input *input = &builder->inputs->items[set->archive];
     array_of(struct archive_member) members = {0};
-    uint32_t next = 0;
+    uint32_t end = builder->next + set->objects.count;
     for (uint32_t i = 0; i < input->archive.count; i++) {
         struct archive_member member = input->archive.members[i];
-        if (member.is_object &&
-            !build(builder, set->objects.items[next++], &member.image, err))
-            return false;
+        if (member.is_object) {
+            const struct building *built = take(builder);
+            member.image = built->image;
+            member.object = built->object;
+        }
         array_push(session, &members, member);
     }
-    if (next < set->objects.count) {
-        struct archive_member helpers = {HELPERS_FILE, {0}, true};
-        if (!build(builder, set->objects.items[next], &helpers.image, err))
-            return false;
+    if (builder->next < end) {
+        const struct building *built = take(builder);
+        struct archive_member helpers = {HELPERS_FILE, built->image, true,
+                                         built->object};
         array_push(session, &members, helpers);
     }
     struct archive archive = {path_base(input->path), members.items, members.count,
@@ -101,14 +144,14 @@ static bool build_archive(struct builder *builder, const struct set *set,
 static bool build_all(struct builder *builder, const struct sets *sets,
                       struct error *err)
 {
+    if (!build_objects(builder, sets, err))
+        return false;
     for (uint32_t i = 0; i < sets->count; i++) {
         const struct set *set = &sets->items[i];
-        struct bytes bytes = {0};
         bool ok = true;
         if (!builder->options->output_is_directory) {
-            ok = build(builder, set->objects.items[0], &bytes, err);
-            array_push(builder->session, &builder->files,
-                       ((struct file){builder->options->output, bytes}));
+            struct file file = {builder->options->output, take(builder)->image};
+            array_push(builder->session, &builder->files, file);
         } else if (set->archive == NO_INDEX) {
             ok = build_loose(builder, set, err);
         } else {
@@ -124,7 +167,11 @@ bool outputs_write(struct arena *session, const struct options *options,
                    const struct inputs *inputs, const struct sets *sets,
                    struct error *err)
 {
-    struct builder builder = {.session = session, .options = options, .inputs = inputs};
+    struct builder builder = {.session = session,
+                              .options = options,
+                              .inputs = inputs,
+                              .workers = options->jobs ? options->jobs
+                                                       : parallel_processors()};
     if (!build_all(&builder, sets, err))
         return false;
     if (options->dry_run || !options->output)

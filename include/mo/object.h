@@ -117,6 +117,7 @@ struct archive_member {
     const char *name;    /* "bar.o" */
     struct bytes image;
     bool is_object;      /* ELF; other members are carried through */
+    const struct object *object; /* what the image has been built from, or NULL */
 };
 
 struct archive {

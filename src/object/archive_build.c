@@ -38,12 +38,13 @@ static bool defines(const struct symbol *symbol)
 static bool index_member(struct building *building, uint32_t member)
 {
     const struct archive_member *from = &building->archive->members[member];
-    const char *name =
-        arena_format(building->stage, "%s(%s)", building->archive->name, from->name);
-    const struct object *object;
+    const char *name = from->object ? NULL
+                                    : arena_format(building->stage, "%s(%s)",
+                                                   building->archive->name, from->name);
+    const struct object *object = from->object;
     if (!from->is_object)
         return true;
-    if (!object_read(building->stage, name, from->image, &object, building->err))
+    if (!object && !object_read(building->stage, name, from->image, &object, building->err))
         return false;
     for (uint32_t i = 1; i < object->symbol_count; i++) {
         if (!defines(&object->symbols[i]))
