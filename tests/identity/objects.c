@@ -13,7 +13,7 @@ static bool read_members(struct arena *session, const char *path,
         return false;
     if (archive_recognise(image))
         return archive_read(session, path, image, archive, err);
-    struct archive_member alone = {path, image, true};
+    struct archive_member alone = {path, image, true, NULL};
     *archive = (struct archive){
         path, arena_copy(session, &alone, sizeof alone), 1, false};
     return true;

@@ -45,10 +45,10 @@ static struct bytes image_of(const struct object *object)
 START_TEST(round_trip)
 {
     struct archive_member members[] = {
-        {"short.o",                    image_of(object_of("f",      NULL,  0)),          true},
-        {"a-name-that-does-not-fit.o", image_of(object_of("g",      "f",   STB_GLOBAL)), true},
-        {"notes.txt",                  {(const uint8_t *)"odd", 3}, false},
-        {"fifteen-chars.o",                         image_of(object_of(NULL,                                          "g",  STB_WEAK)),             true},
+        {"short.o",                    image_of(object_of("f",      NULL,  0)),          true, NULL},
+        {"a-name-that-does-not-fit.o", image_of(object_of("g",      "f",   STB_GLOBAL)), true, NULL},
+        {"notes.txt",                  {(const uint8_t *)"odd", 3}, false, NULL},
+        {"fifteen-chars.o",                         image_of(object_of(NULL,                                          "g",  STB_WEAK)),             true, NULL},
     };
     const struct archive archive = {"lib.a", members, 4, false};
     struct archive back;
