@@ -53,21 +53,34 @@ bool verify_fail(const struct verify *verify, struct spot before, struct spot af
                 (unsigned)new.function_offset);
 }
 
+struct reading {
+    struct side *side;
+    struct arena **arenas; /* by worker */
+};
+
+static void read_object(void *context, uint32_t number, uint32_t worker)
+{
+    const struct reading *reading = context;
+    struct side *side = reading->side;
+    const struct object *object = side->objects->items[number];
+    struct arena *arena = reading->arenas[worker];
+    lsdas_read(arena, object, &side->frames[number], &side->lsdas[number]);
+    debug_read(arena, object, &side->debug[number]);
+}
+
 static bool read_side(struct verify *verify, const struct objects *objects,
                       struct side *side, struct error *err)
 {
     side->objects = objects;
     side->nearby = arena_new_one(verify->arena, struct nearby);
-    side->frames = arena_new_array(verify->arena, struct frames, objects->count);
     side->lsdas = arena_new_array(verify->arena, struct lsdas, objects->count);
     side->debug = arena_new_array(verify->arena, struct debug, objects->count);
-    for (uint32_t i = 0; i < objects->count; i++) {
-        if (!frames_read(verify->arena, objects->items[i], verify->rows,
-                         &side->frames[i], err))
-            return false;
-        lsdas_read(verify->arena, objects->items[i], &side->frames[i], &side->lsdas[i]);
-        debug_read(verify->arena, objects->items[i], &side->debug[i]);
-    }
+    if (!frames_read_all(verify->arena, objects, verify->rows, verify->workers,
+                         &side->frames, err))
+        return false;
+    struct reading reading = {side, parallel_arenas(verify->arena, verify->workers)};
+    parallel_do(verify->workers, objects->count, read_object, &reading);
+    parallel_adopt(verify->arena, reading.arenas, verify->workers);
     verify_index_names(verify->arena, side);
     return true;
 }

@@ -42,7 +42,7 @@ struct nearby {
 /* One of the two sets. */
 struct side {
     const struct objects *objects;
-    struct frames *frames;              /* by object */
+    const struct frames *frames;        /* by object */
     struct lsdas *lsdas;                /* by object */
     struct debug *debug;                /* by object */
     struct table *names;                /* of defined global symbols … */
