@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * From paths to sets of objects.
+ * From objects to sets of objects; where the output goes.
  *
- * Files are told apart by their first bytes, never by their names. Of an archive that
- * goes into one object only those members are taken that a linker would load, because
- * that one object is given to the link as a whole: members nobody needs would come
- * along, with symbols that clash. With archives alone there is nobody to need anything,
- * and all members are taken.
+ * Of an archive that goes into one object only those members are taken that a linker
+ * would load, because that one object is given to the link as a whole: members nobody
+ * needs would come along, with symbols that clash. With archives alone there is nobody
+ * to need anything, and all members are taken.
  */
 #include "mo/inputs.h"
 
@@ -17,156 +16,6 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* --- reading --- */
-
-static bool starts_with(struct bytes image, const char *magic, uint64_t size)
-{
-    return image.size >= size && memcmp(image.at, magic, size) == 0;
-}
-
-static bool contains(struct bytes text, const char *word)
-{
-    size_t size = strlen(word);
-    for (uint64_t i = 0; i + size <= text.size; i++) {
-        if (memcmp(text.at + i, word, size) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* /usr/lib/…/libc.so is such a text, so this happens to everybody once. */
-static bool is_linker_script(struct bytes image)
-{
-    struct bytes head = {image.at, image.size < 1024 ? image.size : 1024};
-    return contains(head, "GNU ld script") || contains(head, "OUTPUT_FORMAT") ||
-           contains(head, "GROUP (") || contains(head, "GROUP(") ||
-           contains(head, "INPUT (") || contains(head, "INPUT(");
-}
-
-static bool is_bitcode(struct bytes image)
-{
-    return starts_with(image, "BC\xC0\xDE", 4) ||
-           starts_with(image, "\xDE\xC0\x17\x0B", 4);
-}
-
-/* Fails on files that are recognised as something else than objects. What stays unknown
- * is left to the reader of objects, which says what is wrong with it. */
-static bool check_kind(const char *path, struct bytes image, struct error *err)
-{
-    struct place place = {.file = path};
-    if (image.size == 0)
-        return fail(err, &place, "an empty file, not an object");
-    bool is_elf = starts_with(image, ELFMAG, SELFMAG);
-    uint64_t type = is_elf && image.size >= 18 ? load_le(image.at + 16, 2) : ET_NONE;
-    if (type == ET_DYN || type == ET_EXEC)
-        return fail(err, &place,
-                    "a %s, not an object: code can only be moved before it is linked",
-                    type == ET_EXEC ? "program" : "shared library or program");
-    if (!is_elf && !is_bitcode(image) && is_linker_script(image))
-        return fail(err, &place,
-                    "a linker script, not an object: give it to the linker");
-    return true;
-}
-
-struct reader {
-    struct arena *session;
-    array_of(struct input) items;
-    array_of(const struct object *) objects;
-};
-
-static bool add_object(struct reader *reader, const char *name, struct bytes image,
-                       struct error *err)
-{
-    const struct object *object = NULL;
-    if (!check_kind(name, image, err) ||
-        !object_read(reader->session, name, image, &object, err))
-        return false;
-    array_push(reader->session, &reader->objects, object);
-    return true;
-}
-
-/* Members that are no objects are carried through; but bitcode would be code that
- * silently is not there. */
-static bool add_members(struct reader *reader, struct input *input, struct bytes image,
-                        struct error *err)
-{
-    if (!archive_read(reader->session, input->path, image, &input->archive, err))
-        return false;
-    for (uint32_t i = 0; i < input->archive.count; i++) {
-        const struct archive_member *member = &input->archive.members[i];
-        if (!member->is_object && !is_bitcode(member->image))
-            continue;
-        const char *name =
-            arena_format(reader->session, "%s(%s)", input->path, member->name);
-        if (!add_object(reader, name, member->image, err))
-            return false;
-    }
-    return true;
-}
-
-static bool add_input(struct reader *reader, const char *path, struct error *err)
-{
-    struct bytes image = {0};
-    if (!file_read(reader->session, path, &image, err))
-        return false;
-    struct input input = {.path = path, .first = reader->objects.count};
-    input.is_archive = archive_recognise(image);
-    bool ok = input.is_archive ? add_members(reader, &input, image, err)
-                               : add_object(reader, path, image, err);
-    input.count = reader->objects.count - input.first;
-    array_push(reader->session, &reader->items, input);
-    return ok;
-}
-
-static const char *machine_name(uint16_t machine)
-{
-    return machine == EM_AARCH64 ? "AArch64" : "x86-64";
-}
-
-static bool check_machines(const struct inputs *inputs, struct error *err)
-{
-    if (inputs->object_count == 0)
-        return fail(err, NULL, "%s: there is no object in it", inputs->items[0].path);
-    const struct object *first = inputs->objects[0];
-    for (uint32_t i = 1; i < inputs->object_count; i++) {
-        const struct object *object = inputs->objects[i];
-        if (object->machine != first->machine)
-            return fail(err, NULL, "%s is for %s, but %s is for %s", object->name,
-                        machine_name(object->machine), first->name,
-                        machine_name(first->machine));
-    }
-    return true;
-}
-
-/* Two copies of an object define the same symbols; what the merger would say of one of
- * those hides what went wrong. Archives may come twice, as for every linker. */
-static bool check_repeated(struct arena *session, const struct inputs *inputs,
-                           struct error *err)
-{
-    struct table *paths = table_new(session);
-    for (uint32_t i = 0; i < inputs->count; i++) {
-        const struct input *input = &inputs->items[i];
-        bool known = table_find_string(paths, input->path) != NO_INDEX;
-        if (known && !input->is_archive)
-            return fail(err, NULL, "%s is given twice", input->path);
-        (void)table_intern_string(paths, input->path);
-    }
-    return true;
-}
-
-bool inputs_read(struct arena *session, const struct options *options,
-                 struct inputs *out, struct error *err)
-{
-    struct reader reader = {.session = session};
-    for (uint32_t i = 0; i < options->inputs.count; i++) {
-        if (!add_input(&reader, options->inputs.items[i], err))
-            return false;
-    }
-    *out = (struct inputs){reader.items.items, reader.items.count, reader.objects.items,
-                           reader.objects.count};
-    return check_machines(out, err) && check_repeated(session, out, err);
-}
 
 /* --- output paths --- */
 
