@@ -64,25 +64,32 @@ bool debug_is_inside(const struct debug_places *places, uint32_t section,
     return layout && is_inside(layout, position);
 }
 
+/* Start or end, it is the same: nothing moves, or what was there is gone. */
+static bool is_plain(const struct layout *layout, uint32_t position, uint32_t *out)
+{
+    *out = position;
+    if (layout && is_inside(layout, position))
+        *out = offsets_piece(&layout->offsets, position)[1].new_start;
+    return !layout || is_inside(layout, position);
+}
+
 uint32_t debug_start(const struct debug_places *places, uint32_t section,
                      uint32_t position)
 {
     const struct layout *layout = layout_of(places, section);
-    if (!layout)
-        return position;
-    if (is_inside(layout, position))
-        return offsets_piece(&layout->offsets, position)[1].new_start;
-    return offsets_start(&layout->offsets, position);
+    uint32_t place;
+    return is_plain(layout, position, &place)
+               ? place
+               : offsets_start(&layout->offsets, position);
 }
 
 uint32_t debug_end(const struct debug_places *places, uint32_t section,
                    uint32_t position)
 {
     const struct layout *layout = layout_of(places, section);
-    if (!layout)
-        return position;
-    if (is_inside(layout, position))
-        return offsets_piece(&layout->offsets, position)[1].new_start;
+    uint32_t place;
+    if (is_plain(layout, position, &place))
+        return place;
     /* What is inserted belongs to the code in front of it. */
     const struct piece *piece = offsets_piece(&layout->offsets, position);
     bool inserted = piece > layout->offsets.pieces && piece->old_start == position &&

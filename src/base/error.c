@@ -35,16 +35,24 @@ static void add_place(struct error *err, const struct place *place)
         add(err, "%s+0x%" PRIx64 ": ", place->section, place->offset);
 }
 
-bool fail(struct error *err, const struct place *place, const char *format, ...)
+/* The first error wins; false: there was one already. */
+MO_PRINTF(3, 0) static bool record(struct error *err, const struct place *place,
+                                   const char *format, va_list arguments)
 {
     if (err->set)
         return false;
     err->set = true;
     err->message[0] = '\0';
     add_place(err, place);
+    vadd(err, format, arguments);
+    return true;
+}
+
+bool fail(struct error *err, const struct place *place, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vadd(err, format, arguments);
+    (void)record(err, place, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -52,15 +60,10 @@ bool fail(struct error *err, const struct place *place, const char *format, ...)
 bool fail_errno(struct error *err, const struct place *place, const char *format, ...)
 {
     int number = errno;
-    if (err->set)
-        return false;
-    err->set = true;
-    err->message[0] = '\0';
-    add_place(err, place);
     va_list arguments;
     va_start(arguments, format);
-    vadd(err, format, arguments);
+    if (record(err, place, format, arguments))
+        add(err, ": %s", strerror(number));
     va_end(arguments);
-    add(err, ": %s", strerror(number));
     return false;
 }
