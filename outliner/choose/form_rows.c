@@ -55,10 +55,20 @@ static bool restores_are_safe(const struct row *before, const struct row *now)
     return true;
 }
 
-/* While the instructions from `before` to `now` run, an unwinder may use `before`. */
-static bool row_stays_true(const struct facts *facts, uint32_t before_row,
-                           uint32_t now_row, const struct payload *payload)
+/* The return address has been signed and stored, and the rows say neither yet: Clang for
+ * AArch64 states a whole prologue at its end. Nobody can unwind from before that, and a
+ * plain payload calls nobody who would. */
+static bool is_signed_late(const struct facts *facts, const struct payload *payload,
+                           uint32_t insn)
 {
+    return payload->kind == PAYLOAD_PLAIN && fact_is(facts, insn, FACT_LINK_STORED);
+}
+
+/* While the instructions from `before` to `now` run, an unwinder may use `before`. */
+static bool row_stays_true(const struct facts *facts, uint32_t insn, uint32_t now_row,
+                           const struct payload *payload)
+{
+    uint32_t before_row = facts->at[insn].row;
     const struct program *program = facts->program;
     if (before_row == ROW_NONE || now_row == ROW_NONE) {
         return false;
@@ -66,7 +76,9 @@ static bool row_stays_true(const struct facts *facts, uint32_t before_row,
     const struct row *before = row_get(program->rows, before_row);
     const struct row *now = row_get(program->rows, now_row);
     if (before->cfa_is_expression || now->cfa_is_expression ||
-        before->ra_signed != now->ra_signed || before->args_size != now->args_size) {
+        (before->ra_signed != now->ra_signed &&
+         !is_signed_late(facts, payload, insn)) ||
+        before->args_size != now->args_size) {
         return false;
     }
     bool moved = before->cfa_register != now->cfa_register ||
@@ -96,7 +108,7 @@ bool rows_allow_call(const struct facts *facts, const struct payload *payload,
     }
     uint32_t end = behind == NO_INDEX ? last : behind;
     for (uint32_t i = facts->at[insn].row_end; i <= end; i = facts->at[i].row_end) {
-        if (!row_stays_true(facts, facts->at[insn].row, facts->at[i].row, payload)) {
+        if (!row_stays_true(facts, insn, facts->at[i].row, payload)) {
             return false;
         }
     }

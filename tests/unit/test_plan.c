@@ -223,6 +223,48 @@ START_TEST(tails_part_by_row)
 }
 END_TEST
 
+/* The return address has been signed and stored, and the rows say so behind the payload
+ * only. Where the code shows no store, the old row is what an unwinder goes by. */
+START_TEST(signed_late)
+{
+    bool stored = _i == 0, calls = _i == 2;
+    struct toy *toy = toy_new(false);
+    uint32_t rows[ROW_FRAME + 1];
+    make_rows(toy, rows);
+    struct row saved = *row_get(toy->program.rows, rows[ROW_SAVED]);
+    saved.ra_signed = true;
+    uint32_t row_signed = row_intern(toy->program.rows, &saved);
+    for (uint8_t copy = 0; copy < 8; copy++) {
+        struct toy_insn insns[] = {{.op = (uint8_t)(100 + copy), .row = rows[ROW_ENTRY]},
+                                   {.op = 1},
+                                   {.op = 2},
+                                   {.op = 3},
+                                   {.op = 4},
+                                   {.op = 5},
+                                   {.op = (uint8_t)(200 + copy), .row = row_signed}};
+        if (stored || calls) {
+            insns[0].uses = 1u << TOY_LINK;
+            insns[0].traits = INSN_SP_ADJUST;
+        }
+        if (calls)
+            insns[5] = (struct toy_insn)CALL;
+        toy_function(toy, true, insns, 7);
+    }
+    struct plan_options options = {.minimum_saving = 1};
+    struct plan plan = plan_with(toy, &options);
+    uint32_t longest = 0;
+    for (uint32_t h = 0; h < plan.helper_count; h++) {
+        bool all = plan.helpers[h].length > longest;
+        longest = all ? plan.helpers[h].length : longest;
+    }
+    if (stored)
+        ck_assert_uint_eq(longest, 5);
+    else
+        ck_assert_uint_lt(longest, 5);
+    arena_free(toy->arena);
+}
+END_TEST
+
 /* --- the whole --- */
 
 /* Random code over few opcodes: repeats everywhere, tandem ones too. */
@@ -479,6 +521,7 @@ int main(void)
     tcase_set_timeout(all, 60);
     tcase_add_loop_test(all, legality, 0, sizeof rule_cases / sizeof *rule_cases);
     tcase_add_test(all, tails_part_by_row);
+    tcase_add_loop_test(all, signed_late, 0, 3);
     tcase_add_loop_test(all, sites_are_disjoint, 0, 12);
     tcase_add_loop_test(all, tails_stay, 0, sizeof stay_cases / sizeof *stay_cases);
     tcase_add_test(all, helpers_join);
