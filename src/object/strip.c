@@ -48,6 +48,11 @@ static void choose(const struct object *object, bool *dropped)
 const struct object *object_strip_debug(struct arena *arena,
                                         const struct object *object)
 {
+    bool any = false;
+    for (uint32_t i = 1; i < object->section_count; i++)
+        any |= section_is_debug(&object->sections[i]);
+    if (!any)
+        return object;
     struct error err = {0};
     struct merge merge = {.arena = arena, .err = &err, .name = object->name};
     const struct objects one = {&object, 1};

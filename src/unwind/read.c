@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 struct reader {
-    struct arena *arena;
+    struct arena *arena; /* of the values that are made */
+    struct arena *stage; /* of what it takes to make them */
     const struct object *object;
     array_of(struct walk) walks;
     uint32_t entry_count, cie_count, fde_count;
@@ -24,9 +25,9 @@ static bool walk_all(struct reader *reader, struct error *err)
         struct walk walk;
         if (!section_is_frame(&object->sections[i]))
             continue;
-        if (!walk_section(reader->arena, object, i, &walk, err))
+        if (!walk_section(reader->stage, object, i, &walk, err))
             return false;
-        array_push(reader->arena, &reader->walks, walk);
+        array_push(reader->stage, &reader->walks, walk);
         reader->cie_count += walk.cie_count;
         reader->fde_count += walk.fde_count;
     }
@@ -36,7 +37,7 @@ static bool walk_all(struct reader *reader, struct error *err)
 /* The records that are sound, in file order. */
 static struct entry *gather_entries(struct reader *reader)
 {
-    struct entry *entries = arena_new_array(reader->arena, struct entry,
+    struct entry *entries = arena_new_array(reader->stage, struct entry,
                                             reader->cie_count + reader->fde_count);
     for (uint32_t w = 0; w < reader->walks.count; w++) {
         const struct walk *walk = &reader->walks.items[w];
@@ -211,20 +212,15 @@ static bool refuse_overlaps(struct fde *fdes, uint32_t count)
     return any;
 }
 
-bool frames_read(struct arena *arena, const struct object *object,
-                 struct row_table *rows, struct frames *out, struct error *err)
+static struct frames make_frames(struct reader *reader, struct row_table *rows,
+                                 const struct entry *entries)
 {
-    struct reader reader = {.arena = arena, .object = object};
-    if (!walk_all(&reader, err))
-        return false;
-    struct entry *entries = gather_entries(&reader);
-    image_read(arena, object, entries, reader.entry_count);
-
-    struct cie *cies = arena_new_array(arena, struct cie, reader.cie_count);
-    struct fde *fdes = arena_new_array(arena, struct fde, reader.fde_count);
+    const struct object *object = reader->object;
+    struct cie *cies = arena_new_array(reader->arena, struct cie, reader->cie_count);
+    struct fde *fdes = arena_new_array(reader->arena, struct fde, reader->fde_count);
     uint32_t cie_count = 0, fde_count = 0, entry_at = 0;
-    for (uint32_t w = 0; w < reader.walks.count; w++) {
-        struct walk walk = reader.walks.items[w];
+    for (uint32_t w = 0; w < reader->walks.count; w++) {
+        struct walk walk = reader->walks.items[w];
         uint32_t base = cie_count;
         walk.cies = &cies[base]; /* those that know their rows */
         for (uint32_t i = 0; i < walk.record_count; i++) {
@@ -232,20 +228,33 @@ bool frames_read(struct arena *arena, const struct object *object,
             const struct entry *entry =
                 record->refusal == REFUSAL_NONE ? &entries[entry_at++] : NULL;
             if (record->is_cie) {
-                cies[cie_count] = reader.walks.items[w].cies[record->cie];
+                cies[cie_count] = reader->walks.items[w].cies[record->cie];
                 make_cie(rows, object->machine, entry, &cies[cie_count++]);
             } else {
-                make_fde(&reader, rows, &walk, record, entry, &fdes[fde_count]);
+                make_fde(reader, rows, &walk, record, entry, &fdes[fde_count]);
                 fdes[fde_count++].cie = base + record->cie;
             }
         }
     }
-    assert(entry_at == reader.entry_count && fde_count == reader.fde_count);
+    assert(entry_at == reader->entry_count && fde_count == reader->fde_count);
     qsort(fdes, fde_count, sizeof *fdes, fde_compare);
     if (refuse_overlaps(fdes, fde_count))
         qsort(fdes, fde_count, sizeof *fdes, fde_compare);
-    *out = (struct frames){cies, cie_count, fdes, fde_count};
-    return true;
+    return (struct frames){cies, cie_count, fdes, fde_count};
+}
+
+bool frames_read(struct arena *arena, const struct object *object,
+                 struct row_table *rows, struct frames *out, struct error *err)
+{
+    struct reader reader = {.arena = arena, .stage = arena_new(), .object = object};
+    bool ok = walk_all(&reader, err);
+    if (ok) {
+        struct entry *entries = gather_entries(&reader);
+        image_read(reader.stage, object, entries, reader.entry_count);
+        *out = make_frames(&reader, rows, entries);
+    }
+    arena_free(reader.stage);
+    return ok;
 }
 
 /* --- asking --- */
