@@ -39,7 +39,7 @@ static struct try try_at(struct decoder *decoder, const struct superset_range *r
     const struct bytes *data = &range->section->data;
     struct insn insn = {0};
     struct try none = {.length = 0};
-    if (!decoder_decode(decoder, data->at + offset, data->size - offset, offset, &insn))
+    if (!decoder_try(decoder, data->at + offset, data->size - offset, offset, &insn))
         return none;
     const struct section *section = range->section;
     uint32_t reloc = section_reloc_at(section, offset);

@@ -262,7 +262,6 @@ void lift_cut(struct lift *lift, const struct span_list *lists)
     cutter.decoder = lift->options->decoder;
     if (!cutter.decoder)
         cutter.decoder = decoder_new(cutter.stage, program->target);
-    decoder_share(cutter.decoder, program->workers);
     for (uint32_t c = 0; c < program->code_count; c++) {
         if (lists[c].count)
             make_runs(&cutter, c, &lists[c], &room);
@@ -270,7 +269,9 @@ void lift_cut(struct lift *lift, const struct span_list *lists)
     bool alone = cutter.parts.count == 1;
     for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
         cutter.arenas[i] = alone ? lift->arena : arena_new();
+    decoder_share(cutter.decoder, program->workers);
     parallel_do(program->workers, cutter.parts.count, cut_part, &cutter);
+    decoder_settle(cutter.decoder);
     number_sections(&cutter, lists);
     put_together(&cutter);
     for (uint32_t i = 0; i < MOST_WORKERS && !alone; i++)

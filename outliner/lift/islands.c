@@ -297,13 +297,14 @@ void lift_islands(struct lift *lift)
     struct all all = {.lift = lift, .decoder = lift->options->decoder};
     if (!all.decoder)
         all.decoder = decoder_new(stage, program->target);
-    decoder_share(all.decoder, program->workers);
     for (uint32_t c = 0; c < program->code_count; c++) {
         struct islands islands = islands_of(&all, c);
         if (program->code[c].refusal == REFUSAL_NONE && has_islands(&islands))
             array_push(stage, &all.codes, c);
     }
     group_refs(&all, stage);
+    decoder_share(all.decoder, program->workers);
     parallel_do(program->workers, all.codes.count, settle_part, &all);
+    decoder_settle(all.decoder);
     arena_free(stage);
 }

@@ -50,7 +50,6 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
         parts.items.items[parts.items.count - 1].count++;
         bytes += spot_section(&verify->before, changes->items[i].old)->data.size;
     }
-    decoder_share(verify->decoder, verify->workers);
     return parts;
 }
 
@@ -122,7 +121,9 @@ bool verify_code(struct verify *verify, struct error *err)
     for (uint32_t i = 0; i < verify->before.objects->count; i++)
         verify_find_changes(verify, i, &changes);
     struct parts parts = cut(verify, &changes);
+    decoder_share(verify->decoder, verify->workers);
     bool good = do_parts(verify, &parts, err);
+    decoder_settle(verify->decoder);
     for (uint32_t i = 0; i < parts.items.count; i++) {
         struct verify *part = &parts.items.items[i].verify;
         collect_claims(verify, part);
