@@ -182,7 +182,7 @@ void *arena_grow(struct arena *arena, const void *memory, size_t old_size, size_
 void *array_grow(struct arena *arena, const void *items, uint32_t *capacity, size_t size)
 {
     uint32_t wanted = *capacity ? *capacity * 2 : 8;
-    size_t total;
+    size_t total = 0;
     if (wanted <= *capacity || __builtin_mul_overflow(wanted, size, &total))
         must(NULL);
     void *grown = arena_grow(arena, items, *capacity * size, total);
