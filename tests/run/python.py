@@ -11,6 +11,7 @@ folding, packing, sections .text.hot (half of the code: Debian builds with a pro
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -38,6 +39,9 @@ def main():
     if not os.path.exists(os.path.join(library, "test", "test_grammar.py")):
         print("no python packages in %s" % corpora)
         return 77
+    # Who is started in the background ignores interruptions, and so do its children; but
+    # test_generators interrupts itself.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failures = 0
     for target, (root, triple, link, runner, tests) in TARGETS.items():
         if args.only not in target:
