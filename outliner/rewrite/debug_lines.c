@@ -243,6 +243,17 @@ static void move_links(struct line_mover *mover, uint32_t section,
     }
 }
 
+/* Marks of data ("$d") may stand anywhere, but not behind the end. */
+static void keep_marks_inside(struct draft *draft, uint32_t section)
+{
+    uint64_t size = draft->sections[section].data.size;
+    for (uint32_t i = 1; i < draft->symbols.count; i++) {
+        struct symbol *symbol = &draft->symbols.items[i];
+        if (symbol->section == section && symbol->value > size)
+            symbol->value = size;
+    }
+}
+
 static void write_section(struct line_mover *mover, uint32_t section)
 {
     struct rewrite *rewrite = mover->rewrite;
@@ -253,6 +264,7 @@ static void write_section(struct line_mover *mover, uint32_t section)
                       rewrite_relocs(rewrite, mover->object, section), mover->debug,
                       mover->edits, &draft->sections[section], starts);
     move_links(mover, section, starts);
+    keep_marks_inside(draft, section);
 }
 
 void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places)

@@ -211,9 +211,17 @@ static void check_links(struct reader *reader, uint32_t section)
         for (uint32_t l = 0; l < reader->lines.count && !found; l++)
             found = reader->lines.items[l].section == symbol->section &&
                     reader->lines.items[l].start == to;
-        if (!found)
+        if (!found || symbol->value != 0)
             refuse(reader, symbol->section, "a reference into a line program");
     }
+}
+
+/* "$d" (AAELF64 5.5.5), where several objects have become one: all of the section is
+ * data, so that the mark says nothing wherever it stands. */
+static bool is_data_mark(const struct symbol *symbol)
+{
+    return symbol->bind == STB_LOCAL && symbol->name[0] == '$' &&
+           symbol->name[1] == 'd' && symbol->size == 0;
 }
 
 /* Symbols keep their values. */
@@ -222,6 +230,7 @@ static void check_symbols(struct reader *reader)
     for (uint32_t i = 1; i < reader->object->symbol_count; i++) {
         const struct symbol *symbol = &reader->object->symbols[i];
         if (symbol->section < reader->object->section_count && symbol->value != 0 &&
+            !is_data_mark(symbol) &&
             section_named(reader, symbol->section, ".debug_line"))
             refuse(reader, symbol->section, "a symbol in a line program");
     }
