@@ -248,6 +248,15 @@ static bool may_use(const struct zones *zones, uint32_t number)
 
 /* --- spreading --- */
 
+/* Depths are followed in each part by itself (depth.c): what the one was seen to keep
+ * below SP, through a frame register that the other one never sets, is there in both. */
+static void share(const struct zones *zones, uint32_t number)
+{
+    uint32_t other = other_part(zones, number);
+    if (other != NO_INDEX && zones->program->functions[number].red_zone)
+        zones->program->functions[other].red_zone = true;
+}
+
 /* Returns whether anything has changed. */
 static bool spread(struct program *program, const struct function *function)
 {
@@ -277,6 +286,8 @@ void lift_red_zones(struct program *program)
         struct function *function = &program->functions[f];
         function->red_zone |= !is_known_code(function) || may_use(&zones, f);
     }
+    for (uint32_t f = 0; changed && f < program->function_count; f++)
+        share(&zones, f);
     while (changed) {
         changed = false;
         for (uint32_t f = 0; f < program->function_count; f++) {
