@@ -38,6 +38,18 @@ struct lead fold_lead(const struct folder *folder, uint32_t section, uint32_t re
     return lead;
 }
 
+/* An entry of a table of distances counts from the table's start, so symbol and addend
+ * alone name a place somewhere behind the one that is meant. The checker knows no tables:
+ * what it would take for the middle of a function is not folded. */
+static void keep_around(struct folder *folder, uint32_t section, const struct lead *lead)
+{
+    uint32_t around =
+        lead->exact ? NO_INDEX : fold_at(folder, section, lead->position);
+    if (around != NO_INDEX &&
+        lead->position != folder->candidates.items[around].start)
+        folder->candidates.items[around].fixed = true;
+}
+
 /* A relocation of something that stays in the program while it runs. A name on a jump
  * cannot serve who wants the middle of a function, or who may want it. */
 static void note(struct folder *folder, uint32_t section, uint32_t reloc)
@@ -48,6 +60,7 @@ static void note(struct folder *folder, uint32_t section, uint32_t reloc)
         folder->first_of[to] == NO_INDEX)
         return;
     struct lead lead = fold_lead(folder, section, reloc);
+    keep_around(folder, to, &lead);
     struct foldable *candidate = &folder->candidates.items[folder->first_of[to]];
     if (!candidate->alone)
         return; /* it keeps its entry, and nothing refers to its middle */

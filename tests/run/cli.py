@@ -246,6 +246,27 @@ def check_folded_explained(mo, folder):
         os.remove(os.path.join(folder, name))
 
 
+COLD = """int g[40], h(int); void abort(void);
+int sw(int k, int x) { switch (k) { case 0: return h(x) + 3; case 1: abort();
+  case 2: return x * 7; case 3: return g[x]; case 4: abort(); case 5: return h(x * 3) ^ 9;
+  case 6: return x / 9; case 7: abort(); case 8: return g[x + 4] + x; case 9: abort();
+  case 10: return h(x + 2); case 11: abort(); case 12: return 5 - x; default: abort(); } }
+int a1(int k) { if (k > 17) abort(); return g[k]; }
+int a2(int k) { if (k > 18) abort(); return g[k + 1]; }
+"""
+
+
+def check_tables_of_distances_folded(mo, folder):
+    """Entries of a jump table lead to sw.cold; without the table in mind they seem to lead
+    into the cold parts behind it, which are equal."""
+    with open(os.path.join(folder, "cold.c"), "w") as file:
+        file.write(COLD)
+    run(["gcc", "-O2", "-c", "cold.c"], folder, check=True)
+    mo("--outline --fold --dry-run cold.o")
+    for name in "cold.c", "cold.o":
+        os.remove(os.path.join(folder, name))
+
+
 def check_profile_warnings(mo_link, folder):
     for text, said in (("", "there is no function in it"),
                        ("nobody 5\n", "none of its functions is here"),
@@ -283,6 +304,7 @@ def check_good(mo_link, folder):
     assert "first" in mo("--explain=fir* a.o b.o")
     check_units_of_functions(mo, folder)
     check_folded_explained(mo, folder)
+    check_tables_of_distances_folded(mo, folder)
     check_profile_warnings(mo_link, folder)
     assert "Verified" in mo("--outline -R --dry-run a.o b.o")
     assert "usage" in mo("--help") and mo("--version").startswith("mo-link ")
