@@ -347,9 +347,9 @@ static struct form form_of(const struct sample *sample)
             form.operands[i].same =
                 i != 0 && operand->reg.value == sample->operands[0].reg.value;
         } else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-            form.operands[i].kind = (operand->mem.base == ZYDIS_REGISTER_RIP) |
-                                    (operand->mem.index != ZYDIS_REGISTER_NONE) << 1 |
-                                    (operand->mem.base != ZYDIS_REGISTER_NONE) << 2;
+            form.operands[i].kind = (operand->mem.base == ZYDIS_REGISTER_RIP ? 1u : 0) |
+                                    (operand->mem.index != ZYDIS_REGISTER_NONE ? 2u : 0) |
+                                    (operand->mem.base != ZYDIS_REGISTER_NONE ? 4u : 0);
         } else if (operand->imm.value.u == 0) {
             form.operands[i].same = 1; /* shifts by 0 */
         }
