@@ -243,17 +243,6 @@ static void move_links(struct line_mover *mover, uint32_t section,
     }
 }
 
-/* Marks of data ("$d") may stand anywhere, but not behind the end. */
-static void keep_marks_inside(struct draft *draft, uint32_t section)
-{
-    uint64_t size = draft->sections[section].data.size;
-    for (uint32_t i = 1; i < draft->symbols.count; i++) {
-        struct symbol *symbol = &draft->symbols.items[i];
-        if (symbol->section == section && symbol->value > size)
-            symbol->value = size;
-    }
-}
-
 static void write_section(struct line_mover *mover, uint32_t section)
 {
     struct rewrite *rewrite = mover->rewrite;
@@ -264,7 +253,19 @@ static void write_section(struct line_mover *mover, uint32_t section)
                       rewrite_relocs(rewrite, mover->object, section), mover->debug,
                       mover->edits, &draft->sections[section], starts);
     move_links(mover, section, starts);
-    keep_marks_inside(draft, section);
+}
+
+/* Marks of data ("$d") may stand anywhere, but not behind the end. */
+static void keep_marks_inside(struct draft *draft, const bool *written)
+{
+    for (uint32_t i = 1; i < draft->symbols.count; i++) {
+        struct symbol *symbol = &draft->symbols.items[i];
+        if (symbol->section >= draft->old->section_count || !written[symbol->section])
+            continue;
+        uint64_t size = draft->sections[symbol->section].data.size;
+        if (symbol->value > size)
+            symbol->value = size;
+    }
 }
 
 void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places)
@@ -285,6 +286,8 @@ void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places
             rewrite->program->code[code].object == object)
             add_helper(&mover, h);
     }
+    struct draft *draft = &rewrite->drafts[object];
+    bool *written = arena_new_array(rewrite->stage, bool, draft->old->section_count);
     for (uint32_t l = 0; l < count;) {
         uint32_t section = mover.debug->lines[l].section;
         bool changed = false;
@@ -292,5 +295,7 @@ void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places
             changed |= mover.changed[l];
         if (changed)
             write_section(&mover, section);
+        written[section] = changed;
     }
+    keep_marks_inside(draft, written);
 }
