@@ -22,34 +22,35 @@
 
 enum { MAX_RULES = 128, MAX_DEPTH = 64, MAX_COLUMN = 1024 };
 
-enum operand { NOTHING, ULEB, SLEB, BLOCK, BYTE, HALF, WORD, UNKNOWN };
+enum operand { NOTHING, ULEB, SLEB, BLOCK, BYTE, HALF, WORD };
 
-/* Operands of the instructions below 0x40; what is not listed is NOTHING, which is
- * right for CFA_NOP, remember, restore_state and (checked apart) negate_ra_state. */
+/* Operands of the instructions below 0x40, by opcode; what is not listed is NOTHING,
+ * which is right for CFA_NOP, remember, restore_state and (checked apart)
+ * negate_ra_state. */
 static const struct {
-    uint8_t opcode, first, second;
-} FORMS[] = {
-    {CFA_ADVANCE_LOC1,                 BYTE,  NOTHING},
-    {CFA_ADVANCE_LOC2,                 HALF,  NOTHING},
-    {CFA_ADVANCE_LOC4,                 WORD,  NOTHING},
-    {CFA_OFFSET_EXTENDED,              ULEB,  ULEB   },
-    {CFA_RESTORE_EXTENDED,             ULEB,  NOTHING},
-    {CFA_UNDEFINED_RULE,               ULEB,  NOTHING},
-    {CFA_SAME_VALUE,                   ULEB,  NOTHING},
-    {CFA_REGISTER,                     ULEB,  ULEB   },
-    {CFA_DEF_CFA,                      ULEB,  ULEB   },
-    {CFA_DEF_CFA_REGISTER,             ULEB,  NOTHING},
-    {CFA_DEF_CFA_OFFSET,               ULEB,  NOTHING},
-    {CFA_DEF_CFA_EXPRESSION,           BLOCK, NOTHING},
-    {CFA_EXPRESSION,                   ULEB,  BLOCK  },
-    {CFA_OFFSET_EXTENDED_SF,           ULEB,  SLEB   },
-    {CFA_DEF_CFA_SF,                   ULEB,  SLEB   },
-    {CFA_DEF_CFA_OFFSET_SF,            SLEB,  NOTHING},
-    {CFA_VAL_OFFSET,                   ULEB,  ULEB   },
-    {CFA_VAL_OFFSET_SF,                ULEB,  SLEB   },
-    {CFA_VAL_EXPRESSION,               ULEB,  BLOCK  },
-    {CFA_GNU_ARGS_SIZE,                ULEB,  NOTHING},
-    {CFA_GNU_NEGATIVE_OFFSET_EXTENDED, ULEB,  ULEB   },
+    uint8_t first, second;
+} FORMS[0x40] = {
+    [CFA_ADVANCE_LOC1] = {BYTE,  NOTHING},
+    [CFA_ADVANCE_LOC2] = {HALF,  NOTHING},
+    [CFA_ADVANCE_LOC4] = {WORD,  NOTHING},
+    [CFA_OFFSET_EXTENDED] = {ULEB,  ULEB   },
+    [CFA_RESTORE_EXTENDED] = {ULEB,  NOTHING},
+    [CFA_UNDEFINED_RULE] = {ULEB,  NOTHING},
+    [CFA_SAME_VALUE] = {ULEB,  NOTHING},
+    [CFA_REGISTER] = {ULEB,  ULEB   },
+    [CFA_DEF_CFA] = {ULEB,  ULEB   },
+    [CFA_DEF_CFA_REGISTER] = {ULEB,  NOTHING},
+    [CFA_DEF_CFA_OFFSET] = {ULEB,  NOTHING},
+    [CFA_DEF_CFA_EXPRESSION] = {BLOCK, NOTHING},
+    [CFA_EXPRESSION] = {ULEB,  BLOCK  },
+    [CFA_OFFSET_EXTENDED_SF] = {ULEB,  SLEB   },
+    [CFA_DEF_CFA_SF] = {ULEB,  SLEB   },
+    [CFA_DEF_CFA_OFFSET_SF] = {SLEB,  NOTHING},
+    [CFA_VAL_OFFSET] = {ULEB,  ULEB   },
+    [CFA_VAL_OFFSET_SF] = {ULEB,  SLEB   },
+    [CFA_VAL_EXPRESSION] = {ULEB,  BLOCK  },
+    [CFA_GNU_ARGS_SIZE] = {ULEB,  NOTHING},
+    [CFA_GNU_NEGATIVE_OFFSET_EXTENDED] = {ULEB,  ULEB   },
 };
 
 struct operation {
@@ -67,6 +68,7 @@ struct machine {
     struct rule rules[MAX_RULES];
     uint32_t stack[MAX_DEPTH]; /* remembered rows */
     uint32_t depth;
+    uint32_t number;   /* of the current row; NO_INDEX: not asked for yet */
     uint64_t location; /* bytes from the start of the FDE's code */
 };
 
@@ -86,24 +88,19 @@ static uint64_t read_operand(struct cursor *cursor, uint8_t form, struct bytes *
 }
 
 /* The next instruction; its operands are 0 when the cursor has failed. */
-static struct operation read_operation(struct cursor *cursor)
+static void read_operation(struct cursor *cursor, struct operation *operation)
 {
     uint8_t byte = cursor_u8(cursor);
-    struct operation operation = {.opcode = byte};
+    *operation = (struct operation){.opcode = byte};
     if (byte & 0xc0) {
-        operation.opcode = byte & 0xc0;
-        operation.a = byte & 0x3f;
-        if (operation.opcode == CFA_OFFSET)
-            operation.b = cursor_uleb(cursor);
-        return operation;
+        operation->opcode = byte & 0xc0;
+        operation->a = byte & 0x3f;
+        if (operation->opcode == CFA_OFFSET)
+            operation->b = cursor_uleb(cursor);
+        return;
     }
-    for (size_t i = 0; i < sizeof FORMS / sizeof FORMS[0]; i++)
-        if (FORMS[i].opcode == byte) {
-            operation.a = read_operand(cursor, FORMS[i].first, &operation.block);
-            operation.b = read_operand(cursor, FORMS[i].second, &operation.block);
-            break;
-        }
-    return operation;
+    operation->a = read_operand(cursor, FORMS[byte].first, &operation->block);
+    operation->b = read_operand(cursor, FORMS[byte].second, &operation->block);
 }
 
 /* --- applying --- */
@@ -234,7 +231,9 @@ static bool apply_cfa(struct machine *machine, const struct operation *operation
 static uint32_t current_row(struct machine *machine)
 {
     machine->row.rules = machine->rules;
-    return row_intern(machine->rows, &machine->row);
+    if (machine->number == NO_INDEX)
+        machine->number = row_intern(machine->rows, &machine->row);
+    return machine->number;
 }
 
 static void load_row(struct machine *machine, const struct row *row)
@@ -270,6 +269,8 @@ static bool apply_state(struct machine *machine, const struct operation *operati
 
 static bool apply(struct machine *machine, const struct operation *operation)
 {
+    if (operation->opcode != CFA_NOP && operation->opcode != CFA_REMEMBER_STATE)
+        machine->number = NO_INDEX;
     switch (operation->opcode) {
     case CFA_NOP:
     case CFA_REMEMBER_STATE:
@@ -304,6 +305,7 @@ static void start(struct machine *machine, struct row_table *rows, uint16_t kind
     machine->initial = NULL;
     machine->row = (struct row){.cfa_register = CFA_UNDEFINED};
     machine->depth = 0;
+    machine->number = NO_INDEX;
     machine->location = 0;
 }
 
@@ -314,7 +316,8 @@ enum refusal machine_run_cie(struct row_table *rows, uint16_t machine_kind,
     start(&machine, rows, machine_kind, cie);
     struct cursor cursor = cursor_of(program);
     while (cursor_left(&cursor)) {
-        struct operation operation = read_operation(&cursor);
+        struct operation operation;
+        read_operation(&cursor, &operation);
         if (!cursor_ok(&cursor) || !apply(&machine, &operation))
             return REFUSAL_BAD_FRAME;
     }
@@ -347,7 +350,8 @@ static bool run(struct arena *arena, struct machine *machine, struct bytes progr
 {
     struct cursor cursor = cursor_of(program);
     while (cursor_left(&cursor)) {
-        struct operation operation = read_operation(&cursor);
+        struct operation operation;
+        read_operation(&cursor, &operation);
         if (!cursor_ok(&cursor))
             return false;
         if (operation.opcode != CFA_NOP)

@@ -18,8 +18,13 @@ struct row_table {
     uint32_t below_count;          /* … so many rows, which have the first numbers */
     struct table *forms;
     array_of(struct row) rows; /* by number */
-    struct buffer form;        /* of the row that is being interned */
+    /* The form of the row that is being interned: */
+    uint64_t *words;
+    uint32_t word_count;
+    struct buffer form; /* if there are expressions */
 };
+
+enum { HEAD_WORDS = 4, RULE_WORDS = 2 }; /* of a form */
 
 struct row_table *row_table_new(struct arena *arena)
 {
@@ -39,30 +44,55 @@ struct row_table *row_table_over(struct arena *arena, const struct row_table *be
     return table;
 }
 
-/* Words in the machine's own byte order: a form never leaves the process. */
-static void put_form(struct buffer *form, const struct row *row)
+static bool has_expression(const struct rule *rule)
 {
-    bool expression = row->cfa_is_expression;
-    uint64_t head[] = {
-        (uint64_t)row->rule_count << 2 | (uint64_t)row->ra_signed << 1 | expression,
-        expression ? row->cfa_expression.size : row->cfa_register,
-        expression ? 0 : (uint64_t)row->cfa_offset,
-        row->args_size,
-    };
-    form->size = 0;
-    buffer_put(form, head, sizeof head);
+    return rule->kind == RULE_EXPRESSION || rule->kind == RULE_VAL_EXPRESSION;
+}
+
+/* Returns whether there are expressions, of which the words tell the sizes only. */
+static bool put_words(uint64_t *words, const struct row *row)
+{
+    bool expression = row->cfa_is_expression, any = expression;
+    words[0] =
+        (uint64_t)row->rule_count << 2 | (uint64_t)row->ra_signed << 1 | expression;
+    words[1] = expression ? row->cfa_expression.size : row->cfa_register;
+    words[2] = expression ? 0 : (uint64_t)row->cfa_offset;
+    words[3] = row->args_size;
     for (uint32_t i = 0; i < row->rule_count; i++) {
         const struct rule *rule = &row->rules[i];
+        bool computed = has_expression(rule);
         assert(rule->kind != RULE_UNSPECIFIED);
         assert(i == 0 || row->rules[i - 1].column < rule->column);
-        uint64_t words[] = {(uint64_t)rule->column << 32 | rule->kind,
-                            (uint64_t)rule->value, rule->expression.size};
-        buffer_put(form, words, sizeof words);
+        assert(!computed || rule->value == 0);
+        any |= computed;
+        words[HEAD_WORDS + RULE_WORDS * i] = (uint64_t)rule->column << 32 | rule->kind;
+        words[HEAD_WORDS + RULE_WORDS * i + 1] =
+            computed ? rule->expression.size : (uint64_t)rule->value;
     }
-    if (expression)
+    return any;
+}
+
+/* Words in the machine's own byte order: a form never leaves the process. */
+static struct bytes form_of(struct row_table *table, const struct row *row)
+{
+    uint32_t count = HEAD_WORDS + RULE_WORDS * row->rule_count;
+    if (count > table->word_count) {
+        table->words = arena_new_array(table->arena, uint64_t, count);
+        table->word_count = count;
+    }
+    struct bytes words = {(const uint8_t *)table->words, count * sizeof *table->words};
+    if (!put_words(table->words, row))
+        return words;
+    struct buffer *form = &table->form;
+    form->size = 0;
+    buffer_put(form, words.at, words.size);
+    if (row->cfa_is_expression)
         buffer_put(form, row->cfa_expression.at, row->cfa_expression.size);
     for (uint32_t i = 0; i < row->rule_count; i++)
-        buffer_put(form, row->rules[i].expression.at, row->rules[i].expression.size);
+        if (has_expression(&row->rules[i]))
+            buffer_put(form, row->rules[i].expression.at,
+                       row->rules[i].expression.size);
+    return buffer_bytes(form);
 }
 
 static struct bytes copy_bytes(struct arena *arena, struct bytes bytes)
@@ -93,13 +123,13 @@ static struct row copy_row(struct arena *arena, const struct row *row)
 
 uint32_t row_intern(struct row_table *table, const struct row *row)
 {
-    put_form(&table->form, row);
+    struct bytes form = form_of(table, row);
     uint32_t number = NO_INDEX;
     if (table->below)
-        number = table_find(table->below->forms, table->form.at, table->form.size);
+        number = table_find(table->below->forms, form.at, form.size);
     if (number != NO_INDEX)
         return number;
-    number = table_intern(table->forms, table->form.at, table->form.size);
+    number = table_intern(table->forms, form.at, form.size);
     if (number == table->rows.count)
         array_push(table->arena, &table->rows, copy_row(table->arena, row));
     return table->below_count + number;
