@@ -179,6 +179,7 @@ bool outputs_write(struct arena *session, const struct options *options,
     if (options->output_is_directory && mkdir(options->output, 0777) != 0 &&
         errno != EEXIST)
         return fail_errno(err, NULL, "cannot make the directory %s", options->output);
+    arena_release();
     for (uint32_t i = 0; i < builder.files.count; i++) {
         const struct file *file = &builder.files.items[i];
         if (!file_write(file->path, file->bytes, err))

@@ -16,6 +16,11 @@ struct arena;
 struct arena *arena_new(void);
 void arena_free(struct arena *arena); /* NULL is allowed */
 
+/* Memory of arenas that are gone waits for new ones. Gives it back to the system, which
+ * may need it for files that are written now: it has pages in hand then, and need not
+ * look for others. */
+void arena_release(void);
+
 /* Whatever lives in `other` lives as long as the arena from now on; `other` is gone. */
 void arena_adopt(struct arena *arena, struct arena *other);
 

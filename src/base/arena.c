@@ -197,3 +197,8 @@ void *array_room(struct arena *arena, uint32_t wanted, size_t size)
         must(NULL);
     return arena_grow(arena, NULL, 0, total);
 }
+
+void arena_release(void)
+{
+    blocks_release();
+}

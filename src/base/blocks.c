@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define UNIT       ((size_t)64 * 1024)
@@ -163,4 +164,39 @@ void blocks_give(struct block *list)
     }
     if (!BLOCKS_ONE_EACH)
         pthread_mutex_unlock(&lock);
+}
+
+/* The free units from `start` on, all side by side. */
+static uint32_t free_run(const struct pool *pool, uint32_t start)
+{
+    uint32_t end = start;
+    while (end < pool->units && pool->taken[end] == 0)
+        end++;
+    return end - start;
+}
+
+/* Only whole large pages: to take one apart is dear. */
+static void release_run(struct pool *pool, uint32_t start, uint32_t count)
+{
+    const uint32_t page = LARGE_PAGE / UNIT;
+    uint32_t first = (start + page - 1) / page * page,
+             end = (start + count) / page * page;
+    if (first >= end ||
+        madvise(pool->memory + first * UNIT, (end - first) * UNIT, MADV_DONTNEED) != 0)
+        return;
+    memset(&pool->written[first], 0, (end - first) * sizeof *pool->written);
+}
+
+void blocks_release(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        for (uint32_t at = 0; at < pool->units;) {
+            uint32_t run = free_run(pool, at);
+            if (run > 0)
+                release_run(pool, at, run);
+            at += run > 0 ? run : pool->taken[at];
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }

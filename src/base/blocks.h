@@ -21,6 +21,8 @@ struct block {
 struct block *blocks_take(size_t size);
 /* Takes back a list of blocks; may be called by any thread. */
 void blocks_give(struct block *list);
+/* Gives memory that nobody needs back to the system, where that is many pages. */
+void blocks_release(void);
 
 /* Under AddressSanitizer every allocation is a block of its own, so that overruns show. */
 #if defined(__SANITIZE_ADDRESS__)
