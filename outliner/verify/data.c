@@ -316,7 +316,7 @@ bool verify_find_tables(struct verify *verify, struct decoder *decoder,
 bool verify_data(struct verify *verify, struct error *err)
 {
     struct tables tables = sort_tables(verify->arena, &verify->tables);
-    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
+    for (uint32_t i = verify->first; i < verify->end; i++) {
         const struct object *object = verify->before.objects->items[i];
         for (uint32_t s = 1; s < object->section_count; s++) {
             const struct section *section = &object->sections[s];

@@ -368,7 +368,7 @@ static bool check_object(struct verify *verify, uint32_t object, struct error *e
 
 bool verify_debug(struct verify *verify, struct error *err)
 {
-    for (uint32_t i = 0; i < verify->before.objects->count; i++)
+    for (uint32_t i = verify->first; i < verify->end; i++)
         if (!check_object(verify, i, err))
             return false;
     return true;

@@ -243,11 +243,13 @@ static bool check_helper_fdes(struct verify *verify, uint32_t object, struct err
 
 bool verify_frames(struct verify *verify, struct error *err)
 {
-    for (uint32_t i = 0; i < verify->after.objects->count; i++) {
+    bool last = verify->end == verify->before.objects->count;
+    uint32_t end = last ? verify->after.objects->count : verify->end;
+    for (uint32_t i = verify->first; i < end; i++) {
         if (!check_helper_fdes(verify, i, err))
             return false;
     }
-    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
+    for (uint32_t i = verify->first; i < verify->end; i++) {
         const struct frames *frames = &verify->before.frames[i];
         for (uint32_t f = 0; f < frames->fde_count; f++) {
             if (!check_fde(verify, i, &frames->fdes[f], err))

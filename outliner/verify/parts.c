@@ -25,7 +25,7 @@ struct parts {
 };
 
 /* Of the checker, with its own notes. */
-static struct verify copy_of(const struct verify *verify)
+struct verify verify_copy(const struct verify *verify)
 {
     struct verify copy = *verify;
     copy.arena = arena_new();
@@ -43,7 +43,7 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
     uint64_t bytes = PART_BYTES; /* in the part at hand */
     for (uint32_t i = 0; i < changes->count; i++) {
         if (bytes >= PART_BYTES) {
-            struct part part = {.verify = copy_of(verify), .first = &changes->items[i]};
+            struct part part = {.verify = verify_copy(verify), .first = &changes->items[i]};
             array_push(verify->arena, &parts.items, part);
             bytes = 0;
         }

@@ -150,7 +150,7 @@ static bool check_symbols(struct verify *verify, uint32_t number, struct error *
 
 bool verify_symbols(struct verify *verify, struct error *err)
 {
-    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
+    for (uint32_t i = verify->first; i < verify->end; i++) {
         if (!check_symbols(verify, i, err))
             return false;
     }

@@ -54,34 +54,55 @@ bool verify_fail(const struct verify *verify, struct spot before, struct spot af
 }
 
 struct reading {
-    struct side *side;
+    struct side *sides[2];
     struct arena **arenas; /* by worker */
 };
 
-static void read_object(void *context, uint32_t number, uint32_t worker)
+static void read_object(struct arena *arena, struct side *side, uint32_t number)
 {
-    const struct reading *reading = context;
-    struct side *side = reading->side;
     const struct object *object = side->objects->items[number];
-    struct arena *arena = reading->arenas[worker];
     lsdas_read(arena, object, &side->frames[number], &side->lsdas[number]);
     debug_read(arena, object, &side->debug[number]);
 }
 
-static bool read_side(struct verify *verify, const struct objects *objects,
-                      struct side *side, struct error *err)
+/* The first two parts are the names of the two sides, the others are their objects. */
+static void read_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct reading *reading = context;
+    struct arena *arena = reading->arenas[worker];
+    if (number < 2) {
+        verify_index_names(arena, reading->sides[number]);
+        return;
+    }
+    number -= 2;
+    uint32_t count = reading->sides[0]->objects->count;
+    if (number < count)
+        read_object(arena, reading->sides[0], number);
+    else
+        read_object(arena, reading->sides[1], number - count);
+}
+
+static bool start_side(struct verify *verify, const struct objects *objects,
+                       struct side *side, struct error *err)
 {
     side->objects = objects;
     side->nearby = arena_new_one(verify->arena, struct nearby);
     side->lsdas = arena_new_array(verify->arena, struct lsdas, objects->count);
     side->debug = arena_new_array(verify->arena, struct debug, objects->count);
-    if (!frames_read_all(verify->arena, objects, verify->rows, verify->workers,
-                         &side->frames, err))
+    return frames_read_all(verify->arena, objects, verify->rows, verify->workers,
+                           &side->frames, err);
+}
+
+static bool read_sides(struct verify *verify, const struct objects *before,
+                       const struct objects *after, struct error *err)
+{
+    if (!start_side(verify, before, &verify->before, err) ||
+        !start_side(verify, after, &verify->after, err))
         return false;
-    struct reading reading = {side, parallel_arenas(verify->arena, verify->workers)};
-    parallel_do(verify->workers, objects->count, read_object, &reading);
+    struct reading reading = {{&verify->before, &verify->after},
+                              parallel_arenas(verify->arena, verify->workers)};
+    parallel_do(verify->workers, 2 + before->count + after->count, read_part, &reading);
     parallel_adopt(verify->arena, reading.arenas, verify->workers);
-    verify_index_names(verify->arena, side);
     return true;
 }
 
@@ -108,28 +129,13 @@ static bool check_code(struct verify *verify, struct error *err)
     return verify->maps_complete;
 }
 
-static bool check_unchanged(struct verify *verify, struct error *err)
-{
-    for (uint32_t i = 0; i < verify->before.objects->count; i++) {
-        const struct object *object = verify->before.objects->items[i];
-        for (uint32_t s = 1; s < object->section_count; s++) {
-            if (verify->maps[i][s].identity && !verify_unchanged(verify, i, s, err))
-                return false;
-        }
-    }
-    return true;
-}
-
 static bool verify_sets(struct verify *verify, const struct objects *before,
                         const struct objects *after, struct error *err)
 {
-    return read_side(verify, before, &verify->before, err) &&
-           read_side(verify, after, &verify->after, err) &&
+    return read_sides(verify, before, after, err) &&
            verify_pair_sections(verify, err) && check_code(verify, err) &&
            /* From here on it is known where every instruction went. */
-           check_unchanged(verify, err) && verify_data(verify, err) &&
-           verify_debug(verify, err) &&
-           verify_frames(verify, err) && verify_symbols(verify, err);
+           verify_objects(verify, err);
 }
 
 static bool verify_run(const struct objects *before, const struct objects *after,

@@ -126,6 +126,7 @@ struct verify {
     uint32_t **before_of; /* by object, section of `after`: section, or NO_INDEX */
     struct section_map **maps; /* by object, section of `before` */
     bool maps_complete;
+    uint32_t first, end; /* objects of `before` that this worker looks at: objects.c */
     bool knows_tables; /* by somebody who has asked the lifter before */
     struct known_tables tables; /* of `before` */
     struct arena *tables_arena;
@@ -326,6 +327,12 @@ bool verify_other_part(const struct verify *verify, struct spot start,
 /* --- parts.c --- */
 /* All code sections that have changed, and what references into them mean. */
 bool verify_code(struct verify *verify, struct error *err);
+/* For a worker: what it finds is its own. */
+struct verify verify_copy(const struct verify *verify);
+
+/* --- objects.c --- */
+/* Everything but changed code. Maps must be complete. */
+bool verify_objects(struct verify *verify, struct error *err);
 
 /* A helper that has been entered and not left. */
 struct entered {
