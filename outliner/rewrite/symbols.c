@@ -9,6 +9,7 @@
  * symbols. In an object of their own they are hidden globals, and carry the name of the
  * set, so that two sets outlined apart can be linked together.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -61,13 +62,15 @@ static void move_symbol(const struct rewrite *rewrite, const struct draft *draft
     symbol->value = start;
 }
 
-static void copy_symbols(struct rewrite *rewrite, struct draft *draft)
+/* `added`: how many helpers the object will refer to. */
+static void copy_symbols(struct arena *arena, const struct rewrite *rewrite,
+                         struct draft *draft, uint32_t added)
 {
     const struct object *old = draft->old;
-    draft->symbols.capacity = old->symbol_count + 16;
+    draft->symbols.capacity = old->symbol_count + added + 16;
     draft->symbols.count = old->symbol_count;
     draft->symbols.items =
-        arena_new_array(rewrite->arena, struct symbol, draft->symbols.capacity);
+        arena_new_array(arena, struct symbol, draft->symbols.capacity);
     memcpy(draft->symbols.items, old->symbols,
            old->symbol_count * sizeof *draft->symbols.items);
     for (uint32_t i = 1; i < old->symbol_count; i++) {
@@ -307,6 +310,57 @@ static void settle_home(struct rewrite *rewrite)
     add_helper_symbols(rewrite);
 }
 
+/* By object: the helpers that its sites go to. */
+static const uint32_t *count_helpers(const struct rewrite *rewrite)
+{
+    const struct program *program = rewrite->program;
+    uint32_t *counts =
+        arena_new_array(rewrite->stage, uint32_t, program->objects->count);
+    uint32_t *last = no_indices(rewrite->stage, rewrite->plan->helper_count);
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        const struct edit_list *edits = &rewrite->layouts[c].edits;
+        uint32_t object = program->code[c].object;
+        for (uint32_t e = 0; e < edits->count; e++) {
+            uint32_t helper = edits->items[e].helper;
+            if (helper == NO_INDEX || last[helper] == object)
+                continue;
+            last[helper] = object;
+            counts[object]++;
+        }
+    }
+    return counts;
+}
+
+struct copying {
+    struct rewrite *rewrite;
+    const bool *touched;    /* by object … */
+    const uint32_t *counts; /* … of helpers that it will refer to */
+    struct arena **arenas;  /* by worker */
+};
+
+/* The names are all in one table, so they are one part: the first, which is the longest.
+ * The others are the objects. */
+static void copy_part(void *context, uint32_t number, uint32_t worker)
+{
+    const struct copying *copying = context;
+    struct rewrite *rewrite = copying->rewrite;
+    uint32_t object = number - 1;
+    if (number == 0)
+        collect_names(rewrite);
+    else if (copying->touched[object])
+        copy_symbols(copying->arenas[worker], rewrite, &rewrite->drafts[object],
+                     copying->counts[object]);
+}
+
+static void copy_all(struct rewrite *rewrite, const bool *touched)
+{
+    const struct program *program = rewrite->program;
+    struct copying copying = {rewrite, touched, count_helpers(rewrite),
+                              parallel_arenas(rewrite->stage, program->workers)};
+    parallel_do(program->workers, program->objects->count + 1, copy_part, &copying);
+    parallel_adopt(rewrite->arena, copying.arenas, program->workers);
+}
+
 void symbols_draft(struct rewrite *rewrite)
 {
     const struct program *program = rewrite->program;
@@ -329,10 +383,6 @@ void symbols_draft(struct rewrite *rewrite)
         if (draft->sections)
             draft->code_of[program->code[c].section] = c;
     }
-    for (uint32_t o = 0; o < program->objects->count; o++) {
-        if (touched[o])
-            copy_symbols(rewrite, &rewrite->drafts[o]);
-    }
-    collect_names(rewrite);
+    copy_all(rewrite, touched);
     settle_home(rewrite);
 }
