@@ -205,9 +205,9 @@ static bool edit_object(const struct frame_job *job, struct frame_edits *out,
         const struct fde *fde = &frames->fdes[f];
         uint32_t code = code_of(job, fde);
         struct fde weaker;
-        bool differ = code != NO_INDEX && stays_change_rows(job->arena, job->program,
-                                                            job->stays, code, fde,
-                                                            &weaker);
+        bool differ =
+            code != NO_INDEX &&
+            stays_change_rows(job->arena, job->program, job->stays, code, fde, &weaker);
         if (code == NO_INDEX || (job->layouts[code].edits.count == 0 && !differ))
             continue;
         struct frame_editor editor = {.arena = job->arena,
@@ -243,56 +243,13 @@ static bool make_object(const struct frame_job *job, struct new_frames *out,
     return true;
 }
 
-/* --- all objects --- */
-
-struct frame_jobs {
-    struct frame_job common;
-    struct program *programs; /* by worker: rows that nobody else needs are its own */
-    struct arena **arenas;    /* by worker */
-    struct new_frames *frames;
-    const struct error **errs; /* by object; NULL: none */
-};
-
-static void do_object(void *context, uint32_t object, uint32_t worker)
-{
-    struct frame_jobs *jobs = context;
-    struct frame_job job = jobs->common;
-    job.arena = jobs->arenas[worker];
-    job.program = &jobs->programs[worker];
-    job.object = object;
-    struct error err = {0};
-    if (!make_object(&job, &jobs->frames[object], &err))
-        jobs->errs[object] = arena_copy(job.arena, &err, sizeof err);
-}
-
-/* What is kept of them are bytes, which say nothing of how rows are numbered. */
-static bool make_objects(struct arena *arena, const struct frame_job *common,
-                         struct new_frames *frames, struct error *err)
-{
-    const struct program *program = common->program;
-    uint32_t count = program->objects->count;
-    struct arena *stage = arena_new();
-    struct frame_jobs jobs = {
-        .common = *common,
-        .programs = arena_new_array(stage, struct program, MOST_WORKERS),
-        .arenas = parallel_arenas(stage, program->workers),
-        .frames = frames,
-        .errs = arena_new_array(stage, const struct error *, count)};
-    for (uint32_t w = 0; w < MOST_WORKERS && w < program->workers + !program->workers;
-         w++) {
-        jobs.programs[w] = *program;
-        jobs.programs[w].rows = row_table_over(jobs.arenas[w], program->rows);
-    }
-    parallel_do(program->workers, count, do_object, &jobs);
-    parallel_adopt(arena, jobs.arenas, program->workers);
-    bool good = true;
-    for (uint32_t o = 0; good && o < count; o++)
-        good = !jobs.errs[o] || fail(err, NULL, "%s", jobs.errs[o]->message);
-    arena_free(stage);
-    return good;
-}
-
 /* --- helpers --- */
+
+/* The unwind ranges of the helpers in one helper section. */
+struct range_list {
+    struct frame_range *items;
+    uint32_t count, capacity;
+};
 
 struct ranger {
     struct arena *arena;
@@ -393,25 +350,107 @@ static struct range_list ranges_of_helpers(struct arena *arena,
     return ranger.list;
 }
 
+/* Unwind tables of the helpers, whose symbols get their numbers later. */
+static void make_helpers(struct arena *arena, const struct program *program,
+                         const struct plan *plan, const struct helper_places *places,
+                         struct section *out)
+{
+    for (uint32_t s = 0; s < places->section_count; s++) {
+        struct range_list ranges = ranges_of_helpers(arena, program, plan, places, s);
+        if (ranges.count)
+            frames_build(arena, program->target->machine, program->rows, ranges.items,
+                         ranges.count, 0, 0, &out[s]);
+    }
+}
+
+/* --- all of them --- */
+
+struct frame_jobs {
+    struct frame_job common;
+    const struct helper_places *places;
+    struct section *helper_frames; /* by helper section */
+    struct program *programs; /* by worker: rows that nobody else needs are its own */
+    struct program helpers;   /* and those of the helpers */
+    struct arena *arena;      /* of theirs */
+    struct arena **arenas;    /* by worker */
+    struct new_frames *frames;
+    const struct error **errs; /* by object; NULL: none */
+};
+
+static void do_object(struct frame_jobs *jobs, uint32_t object, uint32_t worker)
+{
+    struct frame_job job = jobs->common;
+    job.arena = jobs->arenas[worker];
+    job.program = &jobs->programs[worker];
+    job.object = object;
+    struct error err = {0};
+    if (!make_object(&job, &jobs->frames[object], &err))
+        jobs->errs[object] = arena_copy(job.arena, &err, sizeof err);
+}
+
+/* The helpers are the first part, since they are the longest one. */
+static void do_part(void *context, uint32_t number, uint32_t worker)
+{
+    struct frame_jobs *jobs = context;
+    if (number == 0)
+        make_helpers(jobs->arena, &jobs->helpers, jobs->common.plan, jobs->places,
+                     jobs->helper_frames);
+    else
+        do_object(jobs, number - 1, worker);
+}
+
+static struct program with_own_rows(struct arena *arena, const struct program *program)
+{
+    struct program own = *program;
+    own.rows = row_table_over(arena, program->rows);
+    return own;
+}
+
+/* What is kept of them are bytes, which say nothing of how rows are numbered. */
+static bool make_all(struct arena *arena, const struct frame_job *common,
+                     struct placement *placement, struct new_frames *frames,
+                     struct error *err)
+{
+    const struct program *program = common->program;
+    uint32_t count = program->objects->count;
+    struct arena *stage = arena_new();
+    struct frame_jobs jobs = {
+        .common = *common,
+        .places = &placement->places,
+        .helper_frames =
+            arena_new_array(arena, struct section, placement->places.section_count),
+        .programs = arena_new_array(stage, struct program, MOST_WORKERS),
+        .arena = arena_new(),
+        .arenas = parallel_arenas(stage, program->workers),
+        .frames = frames,
+        .errs = arena_new_array(stage, const struct error *, count)};
+    for (uint32_t w = 0; w < MOST_WORKERS && w < program->workers + !program->workers;
+         w++)
+        jobs.programs[w] = with_own_rows(jobs.arenas[w], program);
+    jobs.helpers = with_own_rows(jobs.arena, program);
+    parallel_do(program->workers, count + 1, do_part, &jobs);
+    row_table_collect(program->rows, jobs.helpers.rows);
+    parallel_adopt(arena, jobs.arenas, program->workers);
+    arena_adopt(arena, jobs.arena);
+    placement->helper_frames = jobs.helper_frames;
+    bool good = true;
+    for (uint32_t o = 0; good && o < count; o++)
+        good = !jobs.errs[o] || fail(err, NULL, "%s", jobs.errs[o]->message);
+    arena_free(stage);
+    return good;
+}
+
 bool frames_make(struct arena *arena, const struct program *program,
                  const struct plan *plan, struct placement *placement,
                  struct error *err)
 {
-    const struct helper_places *places = &placement->places;
-    uint32_t count = program->objects->count;
-    struct new_frames *frames = arena_new_array(arena, struct new_frames, count);
-    struct range_list *ranges =
-        arena_new_array(arena, struct range_list, places->section_count);
+    struct new_frames *frames =
+        arena_new_array(arena, struct new_frames, program->objects->count);
     struct stay_list stays = stays_of_plan(arena, program, plan);
     struct frame_job common = {.program = program,
                                .plan = plan,
                                .layouts = placement->layouts,
                                .stays = &stays};
-    if (!make_objects(arena, &common, frames, err))
-        return false;
-    for (uint32_t s = 0; s < places->section_count; s++)
-        ranges[s] = ranges_of_helpers(arena, program, plan, places, s);
     placement->frames = frames;
-    placement->ranges = ranges;
-    return true;
+    return make_all(arena, &common, placement, frames, err);
 }

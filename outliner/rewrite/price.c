@@ -10,7 +10,6 @@
 enum { HEADER_ENTRY = 8 };
 
 struct pricer {
-    struct arena *stage;
     const struct program *program;
     const struct placement *placement;
 };
@@ -50,14 +49,9 @@ static int64_t price_frames(const struct pricer *pricer)
 static void price_helper_frames(const struct pricer *pricer, struct plan *plan)
 {
     for (uint32_t s = 0; s < pricer->placement->places.section_count; s++) {
-        struct range_list ranges = pricer->placement->ranges[s];
-        if (ranges.count == 0)
-            continue;
-        struct section out = {0};
-        frames_build(pricer->stage, pricer->program->target->machine,
-                     pricer->program->rows, ranges.items, ranges.count, 0, 0, &out);
-        plan->predicted_eh -= (int64_t)out.data.size;
-        plan->predicted_hdr -= HEADER_ENTRY * (int64_t)ranges.count;
+        const struct section *table = &pricer->placement->helper_frames[s];
+        plan->predicted_eh -= (int64_t)table->data.size;
+        plan->predicted_hdr -= HEADER_ENTRY * (int64_t)table->reloc_count;
     }
 }
 
@@ -80,7 +74,7 @@ bool plan_price(struct arena *arena, const struct program *program, struct plan 
     if (!placement_make(arena, program, plan, NULL, placement, err))
         return false;
     plan->placement = placement;
-    struct pricer pricer = {arena, program, placement};
+    struct pricer pricer = {program, placement};
     plan->predicted_code = price_code(&pricer);
     plan->predicted_eh = price_frames(&pricer);
     price_helper_frames(&pricer, plan);

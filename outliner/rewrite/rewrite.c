@@ -9,6 +9,7 @@
  * no FDE goes. Only relocations of edited code sections are numbered anew, once all
  * others have been looked at.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -69,20 +70,24 @@ static void put_frames(struct rewrite *rewrite)
 }
 
 /* Unwind tables of the helpers: one section for each section of helpers. */
-static void build_frames(struct rewrite *rewrite)
+static void put_helper_frames(struct rewrite *rewrite)
 {
     for (uint32_t s = 0; s < rewrite->places.section_count; s++) {
-        struct range_list ranges = rewrite->ranges[s];
-        if (ranges.count == 0)
+        const struct section *table = &rewrite->helper_frames[s];
+        if (table->reloc_count == 0)
             continue;
         uint32_t symbol =
             symbols_section(rewrite, rewrite->home, rewrite->first_section + s);
         struct draft *home = &rewrite->drafts[rewrite->home];
         struct section *out = &home->sections[home->section_count++];
-        frames_build(rewrite->arena, rewrite->program->target->machine,
-                     rewrite->program->rows, ranges.items, ranges.count, symbol,
-                     rewrite->unit, out);
-        out->group = NO_INDEX;
+        struct reloc *relocs = arena_copy(rewrite->arena, table->relocs,
+                                          table->reloc_count * sizeof *table->relocs);
+        for (uint32_t i = 0; i < table->reloc_count; i++)
+            relocs[i].symbol = symbol;
+        *out = *table;
+        out->data.at = arena_copy(rewrite->arena, out->data.at, out->data.size);
+        out->relocs = relocs;
+        out->unit = rewrite->unit;
     }
 }
 
@@ -159,6 +164,40 @@ static struct object *finish_helpers(struct rewrite *rewrite, struct draft *draf
     return object;
 }
 
+struct checks {
+    const struct object **objects;
+    const struct error **errs; /* by object; NULL: none */
+    struct arena **arenas;     /* by worker */
+};
+
+static void check_object(void *context, uint32_t number, uint32_t worker)
+{
+    const struct checks *checks = context;
+    struct error err = {0};
+    if (checks->objects[number] && !object_check(checks->objects[number], &err))
+        checks->errs[number] = arena_copy(checks->arenas[worker], &err, sizeof err);
+}
+
+/* Those that are new; the others have been checked when they were. */
+static bool check_objects(const struct rewrite *rewrite, const struct object **objects,
+                          struct error *err)
+{
+    uint32_t count = rewrite->draft_count, workers = rewrite->program->workers;
+    struct checks checks = {
+        arena_new_array(rewrite->stage, const struct object *, count),
+        arena_new_array(rewrite->stage, const struct error *, count),
+        parallel_arenas(rewrite->stage, workers)};
+    for (uint32_t i = 0; i < count; i++)
+        checks.objects[i] = rewrite->drafts[i].sections ? objects[i] : NULL;
+    parallel_do(workers, count, check_object, &checks);
+    parallel_adopt(rewrite->stage, checks.arenas, workers);
+    for (uint32_t i = 0; i < count; i++) {
+        if (checks.errs[i])
+            return fail(err, NULL, "%s", checks.errs[i]->message);
+    }
+    return true;
+}
+
 static bool finish(struct rewrite *rewrite, struct objects *out, struct error *err)
 {
     const struct object **objects =
@@ -168,11 +207,9 @@ static bool finish(struct rewrite *rewrite, struct objects *out, struct error *e
         objects[i] = !draft->sections ? draft->old
                      : draft->old     ? finish_draft(rewrite, draft, i == rewrite->home)
                                       : finish_helpers(rewrite, draft);
-        if (draft->sections && !object_check(objects[i], err))
-            return false;
     }
     *out = (struct objects){objects, rewrite->draft_count};
-    return true;
+    return check_objects(rewrite, objects, err);
 }
 
 /* --- the whole --- */
@@ -190,7 +227,7 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
     rewrite->layouts = placement.layouts;
     rewrite->places = placement.places;
     rewrite->frames = placement.frames;
-    rewrite->ranges = placement.ranges;
+    rewrite->helper_frames = placement.helper_frames;
     /* From here on every position is known. */
 
     symbols_draft(rewrite);
@@ -204,7 +241,7 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
     put_frames(rewrite);
     if (!code_write(rewrite, err))
         return false;
-    build_frames(rewrite);
+    put_helper_frames(rewrite);
     return finish(rewrite, out, err);
 }
 

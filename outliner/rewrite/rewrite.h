@@ -146,7 +146,8 @@ struct placement {
     const struct layout *layouts; /* by code index */
     struct helper_places places;
     const struct new_frames *frames;  /* by object: their unwind tables */
-    const struct range_list *ranges; /* by helper section: theirs */
+    /* By helper section: theirs; without relocations: there is none. */
+    const struct section *helper_frames;
 };
 
 MO_MUST_CHECK bool placement_make(struct arena *arena, const struct program *program,
@@ -183,7 +184,7 @@ struct rewrite {
     const struct layout *layouts; /* by code index */
     struct helper_places places;
     const struct new_frames *frames;  /* see struct placement */
-    const struct range_list *ranges;
+    const struct section *helper_frames;
     struct draft *drafts; /* the program's objects, then the helper object, if any */
     uint32_t draft_count;
     uint32_t home;            /* the draft that holds the helpers; NO_INDEX: none */
@@ -240,11 +241,6 @@ void tables_move(struct rewrite *rewrite);
 struct new_frames {
     const struct section *sections; /* by section … */
     const bool *changed;            /* … where some FDE is written anew */
-};
-/* The unwind ranges of the helpers in one helper section. */
-struct range_list {
-    struct frame_range *items;
-    uint32_t count, capacity;
 };
 /* Fills both in the placement, where all else is known. */
 MO_MUST_CHECK bool frames_make(struct arena *arena, const struct program *program,
