@@ -301,12 +301,12 @@ void relax(struct arena *stage, const struct facts *facts, struct candidates *ca
 
 /* Adds chosen candidates that join: the sites where code that nobody has taken is the
  * end of a chosen helper. */
-void ends_take(struct arena *stage, const struct facts *facts,
+void ends_take(struct arena *stage, const struct facts *facts, const uint32_t *positions,
                struct candidates *candidates);
 
 /* --- join.c --- */
 
-/* By instruction its position in the tokens. */
+/* By instruction its position in the tokens, if it has one. */
 const uint32_t *positions_of_insns(struct arena *stage, const struct facts *facts);
 
 /* A helper that has been chosen. */
@@ -319,7 +319,7 @@ struct entry {
 /* Helpers that are the end of a longer one lose their bodies. Entries keep their order
  * from here on. */
 void entries_join(struct arena *stage, const struct facts *facts,
-                  const struct candidates *candidates, struct entry *entries,
-                  uint32_t count);
+                  const uint32_t *positions, const struct candidates *candidates,
+                  struct entry *entries, uint32_t count);
 
 #endif

@@ -11,9 +11,14 @@
  * and how far down SP is. What a word is worth depends on nothing but itself, so the
  * best disjoint matches are found by one pass: the best up to an instruction is the
  * best up to the one before, or a match that ends here and the best up to its start.
- * Most instructions end no helper; a look at their token says so.
+ * Most instructions end no helper; a look at their token says so. No match reaches over
+ * a separator, so the tokens are looked at in parts, on several processors.
  */
+#include "mo/parallel.h"
 #include "outliner/choose/choose.h"
+
+/* Tokens that make a part: about a millisecond. */
+enum { PART_TOKENS = 32 * 1024 };
 
 /* A node of the tree. */
 struct end {
@@ -22,8 +27,16 @@ struct end {
 };
 
 struct match {
-    uint32_t node; /* NO_INDEX: none ends here */
+    uint32_t node;
+    uint32_t saving; /* bytes */
     struct site site;
+};
+
+/* Positions from one separator to another. */
+struct part {
+    uint32_t first, end;
+    struct arena *arena; /* of the matches: the worker's */
+    array_of(struct match) matches;
 };
 
 struct searcher {
@@ -32,10 +45,13 @@ struct searcher {
     struct candidates *candidates;
     struct table *nodes; /* (parent, token) -> index of `ends`; roots come first */
     array_of(struct end) ends;
-    uint8_t *roots;        /* by token, a bit for each root below which it stands */
-    uint8_t *busy;         /* a bit for each instruction: edited, or stays in place */
-    int64_t *best;         /* by position: up to it */
-    struct match *matches; /* by position: the one that ends in front of it */
+    const uint32_t *positions; /* in the tokens, by instruction */
+    uint8_t *roots;       /* by token, a bit for each root below which it stands */
+    uint8_t *busy;        /* a bit for each instruction: edited, or stays in place */
+    uint32_t *best;       /* by position: bytes saved by its part up to and with it */
+    uint32_t *matched;    /* by position: the match of its part that ends with it; NO_INDEX */
+    struct arena **arenas; /* by worker */
+    array_of(struct part) parts;
 };
 
 enum {
@@ -100,7 +116,7 @@ static void set_busy(struct searcher *searcher, const struct candidate *candidat
         bit_set(searcher->busy, candidate->stays_at + k);
 }
 
-static void make_tree(struct searcher *searcher, const uint32_t *positions)
+static void make_tree(struct searcher *searcher)
 {
     for (uint32_t r = 0; r < ROOT_COUNT; r++) {
         struct end root = {NO_INDEX, 0};
@@ -113,26 +129,27 @@ static void make_tree(struct searcher *searcher, const uint32_t *positions)
         set_busy(searcher, candidate);
         if (is_host(searcher->facts, candidate))
             add_ends(searcher, c,
-                     positions[candidate->sites[0].insn] + candidate->payload.length);
+                     searcher->positions[candidate->sites[0].insn] +
+                         candidate->payload.length);
     }
 }
 
 /* --- matches --- */
 
 /* The last `length` instructions of the host's payload. */
-static bool end_payload(const struct searcher *searcher, const uint32_t *positions,
-                        const struct end *end, struct payload *out)
+static bool end_payload(const struct searcher *searcher, const struct end *end,
+                        struct payload *out)
 {
     const struct facts *facts = searcher->facts;
     const struct candidate *host = &searcher->candidates->items[end->host];
     uint32_t insn = host->sites[0].insn + host->payload.length - end->length, size = 0;
     for (uint32_t k = 0; k < end->length; k++)
-        size += facts->tokens->sizes[positions[insn] + k];
+        size += facts->tokens->sizes[searcher->positions[insn] + k];
     return payload_make(facts, insn, end->length, size, host->payload.kind, out);
 }
 
-/* An occurrence as a site that joins the host; what it saves, or 0. */
-static int64_t match_site(const struct searcher *searcher, uint32_t root,
+/* An occurrence as a site that joins the host; bytes that it saves, or 0. */
+static uint32_t match_site(const struct searcher *searcher, uint32_t root,
                           const struct payload *payload, uint32_t insn,
                           struct site *out)
 {
@@ -147,53 +164,87 @@ static int64_t match_site(const struct searcher *searcher, uint32_t root,
         return 0;
     out->stay = STAY_NEVER;
     int64_t saving = cost_site(facts, payload, out);
-    return saving > 0 ? saving : 0;
+    return saving > 0 ? (uint32_t)saving : 0;
 }
 
-static void match_ends(struct searcher *searcher, const uint32_t *positions,
-                       uint32_t root, uint32_t last)
+static void note_match(const struct searcher *searcher, struct part *part,
+                       uint32_t last, const struct match *match)
+{
+    uint32_t first = last + 1 - searcher->ends.items[match->node].length;
+    uint32_t before = first > part->first ? searcher->best[first - 1] : 0;
+    if (before + match->saving <= searcher->best[last])
+        return;
+    searcher->best[last] = before + match->saving;
+    searcher->matched[last] = part->matches.count;
+    array_push(part->arena, &part->matches, *match);
+}
+
+static void match_ends(const struct searcher *searcher, struct part *part, uint32_t root,
+                       uint32_t last)
 {
     const struct tokens *tokens = searcher->facts->tokens;
-    uint32_t node = root;
+    struct match match = {.node = root};
     for (uint32_t p = last;; p--) {
         uint32_t insn = tokens->insns[p];
         if (insn == NO_INDEX || bit_get(searcher->busy, insn))
             return;
-        uint32_t key[2] = {node, tokens->values[p]};
+        uint32_t key[2] = {match.node, tokens->values[p]};
         uint32_t found = table_find(searcher->nodes, key, sizeof key);
         if (found == NO_INDEX)
             return;
-        node = ROOT_COUNT + found;
+        match.node = ROOT_COUNT + found;
         struct payload payload;
-        struct site site;
-        if (!end_payload(searcher, positions, &searcher->ends.items[node], &payload))
+        if (!end_payload(searcher, &searcher->ends.items[match.node], &payload))
             return;
-        int64_t saving = match_site(searcher, root, &payload, insn, &site);
-        if (saving > 0 && searcher->best[p] + saving > searcher->best[last + 1]) {
-            searcher->best[last + 1] = searcher->best[p] + saving;
-            searcher->matches[last + 1] = (struct match){node, site};
-        }
-        if (p == 0)
+        match.saving = match_site(searcher, root, &payload, insn, &match.site);
+        if (match.saving > 0)
+            note_match(searcher, part, last, &match);
+        if (p == part->first)
             return;
     }
 }
 
-static void match_all(struct searcher *searcher, const uint32_t *positions)
+static void match_part(void *context, uint32_t number, uint32_t worker)
 {
-    uint32_t count = searcher->facts->tokens->count;
-    searcher->best = arena_new_array(searcher->stage, int64_t, count + 1u);
-    searcher->matches = arena_new_array(searcher->stage, struct match, count + 1u);
-    for (uint32_t p = 0; p < count; p++) {
-        searcher->best[p + 1] = searcher->best[p];
-        searcher->matches[p + 1].node = NO_INDEX;
+    const struct searcher *searcher = context;
+    struct part *part = &searcher->parts.items[number];
+    part->arena = searcher->arenas[worker];
+    for (uint32_t p = part->first; p < part->end; p++) {
+        searcher->best[p] = p > part->first ? searcher->best[p - 1] : 0;
+        searcher->matched[p] = NO_INDEX;
         uint32_t token = searcher->facts->tokens->values[p];
         if (token == TOKEN_SEPARATOR)
             continue;
         for (uint32_t root = 0; root < ROOT_COUNT; root++) {
             if (searcher->roots[token] >> root & 1)
-                match_ends(searcher, positions, root, p);
+                match_ends(searcher, part, root, p);
         }
     }
+}
+
+static void cut_parts(struct searcher *searcher)
+{
+    const struct tokens *tokens = searcher->facts->tokens;
+    for (uint32_t p = 0, first = 0; p < tokens->count; p++) {
+        bool whole = tokens->values[p] == TOKEN_SEPARATOR && p - first >= PART_TOKENS;
+        if (!whole && p + 1 < tokens->count)
+            continue;
+        struct part part = {.first = first, .end = p + 1};
+        array_push(searcher->stage, &searcher->parts, part);
+        first = p + 1;
+    }
+}
+
+static void match_all(struct searcher *searcher)
+{
+    uint32_t workers = searcher->facts->program->workers;
+    uint32_t count = searcher->facts->tokens->count;
+    searcher->best = array_room(searcher->stage, count, sizeof *searcher->best);
+    searcher->matched = array_room(searcher->stage, count, sizeof *searcher->matched);
+    searcher->arenas = parallel_arenas(searcher->stage, workers);
+    cut_parts(searcher);
+    parallel_do(workers, searcher->parts.count, match_part, searcher);
+    parallel_adopt(searcher->stage, searcher->arenas, workers);
 }
 
 /* --- what becomes of them --- */
@@ -203,15 +254,15 @@ struct found {
     int64_t saving;
 };
 
-static void add_joining(struct searcher *searcher, const uint32_t *positions,
-                        const struct end *end, struct found *found)
+static void add_joining(struct searcher *searcher, const struct end *end,
+                        struct found *found)
 {
     struct candidate candidate = {.site_count = found->sites.count,
                                   .stays_at = NO_INDEX,
                                   .chosen = true,
                                   .joins = true,
                                   .saving = found->saving};
-    if (!end_payload(searcher, positions, end, &candidate.payload))
+    if (!end_payload(searcher, end, &candidate.payload))
         return;
     candidate.sites = arena_new_array(searcher->stage, struct site, found->sites.count);
     for (uint32_t i = 0; i < found->sites.count; i++)
@@ -219,29 +270,36 @@ static void add_joining(struct searcher *searcher, const uint32_t *positions,
     array_push(searcher->stage, searcher->candidates, candidate);
 }
 
-static void take_matches(struct searcher *searcher, const uint32_t *positions)
+static void take_part(struct searcher *searcher, const struct part *part,
+                      struct found *found)
 {
-    struct found *found =
-        arena_new_array(searcher->stage, struct found, searcher->ends.count);
-    for (uint32_t p = searcher->facts->tokens->count; p > 0;) {
-        const struct match *match = &searcher->matches[p];
-        if (match->node == NO_INDEX) {
+    for (uint32_t p = part->end; p > part->first;) {
+        uint32_t matched = searcher->matched[p - 1];
+        if (matched == NO_INDEX) {
             p--;
             continue;
         }
+        const struct match *match = &part->matches.items[matched];
         struct found *of = &found[match->node];
-        uint32_t length = searcher->ends.items[match->node].length;
         array_push(searcher->stage, &of->sites, match->site);
-        of->saving += searcher->best[p] - searcher->best[p - length];
-        p -= length;
-    }
-    for (uint32_t n = 0; n < searcher->ends.count; n++) {
-        if (found[n].sites.count > 0)
-            add_joining(searcher, positions, &searcher->ends.items[n], &found[n]);
+        of->saving += match->saving;
+        p -= searcher->ends.items[match->node].length;
     }
 }
 
-void ends_take(struct arena *stage, const struct facts *facts,
+static void take_matches(struct searcher *searcher)
+{
+    struct found *found =
+        arena_new_array(searcher->stage, struct found, searcher->ends.count);
+    for (uint32_t i = searcher->parts.count; i-- > 0;)
+        take_part(searcher, &searcher->parts.items[i], found);
+    for (uint32_t n = 0; n < searcher->ends.count; n++) {
+        if (found[n].sites.count > 0)
+            add_joining(searcher, &searcher->ends.items[n], &found[n]);
+    }
+}
+
+void ends_take(struct arena *stage, const struct facts *facts, const uint32_t *positions,
                struct candidates *candidates)
 {
     const uint32_t needed = TECHNIQUE_JOIN | TECHNIQUE_LEFTOVERS;
@@ -252,11 +310,11 @@ void ends_take(struct arena *stage, const struct facts *facts,
         .facts = facts,
         .candidates = candidates,
         .nodes = table_new(stage),
+        .positions = positions,
         .roots = arena_alloc(stage, facts->tokens->alphabet),
         .busy = arena_alloc(stage, facts->program->insn_count / 8 + 1),
     };
-    const uint32_t *positions = positions_of_insns(stage, facts);
-    make_tree(&searcher, positions);
-    match_all(&searcher, positions);
-    take_matches(&searcher, positions);
+    make_tree(&searcher);
+    match_all(&searcher);
+    take_matches(&searcher);
 }

@@ -9,6 +9,9 @@
  * plain one unless the payload has saved registers (then nobody joins). SP must be as
  * far down as it would be in a body of its own.
  *
+ * Ends are read backwards, as words of a tree: a node is found by the one above it and
+ * a token.
+ *
  * Tails need none of this: see stay.c.
  */
 #include "outliner/choose/choose.h"
@@ -22,14 +25,15 @@ struct joiner {
     const struct candidates *candidates;
     struct entry *entries;
     const uint32_t *positions; /* in the tokens, by instruction */
-    struct table *ends;        /* ends of payloads: a key -> … */
-    array_of(uint32_t) hosts;  /* … the entry that has it */
+    struct table *ends;        /* nodes: a key -> … */
+    array_of(uint32_t) hosts;  /* … the first entry that ends so */
 };
 
 const uint32_t *positions_of_insns(struct arena *stage, const struct facts *facts)
 {
     const struct tokens *tokens = facts->tokens;
-    uint32_t *positions = arena_new_array(stage, uint32_t, facts->program->insn_count);
+    uint32_t *positions =
+        array_room(stage, facts->program->insn_count, sizeof *positions);
     for (uint32_t p = 0; p < tokens->count; p++) {
         if (tokens->insns[p] != NO_INDEX) {
             positions[tokens->insns[p]] = p;
@@ -51,45 +55,81 @@ static bool can_join(const struct joiner *joiner, uint32_t number)
            slots_key(joiner->facts, candidate->sites[0].insn, helper->length) == 0;
 }
 
-/* The last `length` instructions of the helper's payload, and what else must be equal:
- * how it ends, where SP is if they use it, whether it has unwind data. The tokens tell
- * sections with names of their own apart. */
-static struct bytes key_of_end(struct joiner *joiner, uint32_t number, uint32_t length)
+/* Above the nodes: how the helper ends, and whether it has unwind data. Where SP is counts
+ * for those that use it. The tokens tell sections with names of their own apart. */
+struct key {
+    uint32_t above; /* node, or NO_INDEX: the end begins here */
+    uint32_t token;
+    uint32_t entry_row;
+    uint32_t stack_shift;
+    uint32_t thunk;
+};
+
+/* A walk through the ends of one helper, from the shortest one on. */
+struct walk {
+    struct key key;
+    uint32_t position; /* behind what is left of it */
+    uint32_t insn;     /* the same */
+};
+
+static struct walk walk_from(const struct joiner *joiner, uint32_t number)
 {
     const struct helper *helper = &joiner->entries[number].helper;
-    const struct candidate *candidate = candidate_of(joiner, number);
-    uint32_t insn = candidate->sites[0].insn + helper->length - length;
-    uint32_t position = joiner->positions[insn];
-    struct buffer key = buffer_new(joiner->stage);
-    bool uses_sp = false;
-    buffer_u8(&key, helper->thunk);
-    buffer_u32(&key, helper->entry_row);
-    for (uint32_t i = 0; i < length; i++) {
-        uint32_t traits = joiner->facts->program->insns[insn + i].traits;
-        uses_sp |= (traits & (INSN_SP_MEMORY | INSN_SP_COPY)) != 0;
-        buffer_u32(&key, joiner->facts->tokens->values[position + i]);
+    uint32_t insn = candidate_of(joiner, number)->sites[0].insn;
+    return (struct walk){
+        .key = {NO_INDEX, 0, helper->entry_row, 0, helper->thunk},
+        .position = joiner->positions[insn] + helper->length,
+        .insn = insn + helper->length,
+    };
+}
+
+/* The key of the next longer end, below this node. */
+static const struct key *walk_on(const struct joiner *joiner, uint32_t number,
+                                 uint32_t above, struct walk *walk)
+{
+    const struct insn *insn = &joiner->facts->program->insns[--walk->insn];
+    walk->key.above = above;
+    walk->key.token = joiner->facts->tokens->values[--walk->position];
+    if ((insn->traits & (INSN_SP_MEMORY | INSN_SP_COPY)) != 0) {
+        walk->key.stack_shift = joiner->entries[number].helper.stack_shift;
     }
-    buffer_u32(&key, uses_sp ? helper->stack_shift : 0);
-    return buffer_bytes(&key);
+    return &walk->key;
 }
 
 static void offer_ends(struct joiner *joiner, uint32_t number)
 {
+    struct walk walk = walk_from(joiner, number);
+    uint32_t node = NO_INDEX;
     for (uint32_t length = 1; length < joiner->entries[number].helper.length;
          length++) {
-        struct bytes key = key_of_end(joiner, number, length);
-        uint32_t count = table_count(joiner->ends);
-        if (table_intern(joiner->ends, key.at, key.size) == count) {
+        const struct key *key = walk_on(joiner, number, node, &walk);
+        node = table_intern(joiner->ends, key, sizeof *key);
+        if (node == joiner->hosts.count) {
             array_push(joiner->stage, &joiner->hosts, number);
         }
     }
 }
 
+/* The node of all of it, or NO_INDEX. */
+static uint32_t find_whole(const struct joiner *joiner, uint32_t number)
+{
+    struct walk walk = walk_from(joiner, number);
+    uint32_t node = NO_INDEX;
+    for (uint32_t length = 1; length <= joiner->entries[number].helper.length;
+         length++) {
+        const struct key *key = walk_on(joiner, number, node, &walk);
+        node = table_find(joiner->ends, key, sizeof *key);
+        if (node == NO_INDEX) {
+            return NO_INDEX;
+        }
+    }
+    return node;
+}
+
 static void join_or_offer(struct joiner *joiner, uint32_t number)
 {
     struct helper *helper = &joiner->entries[number].helper;
-    struct bytes key = key_of_end(joiner, number, helper->length);
-    uint32_t found = table_find(joiner->ends, key.at, key.size);
+    uint32_t found = find_whole(joiner, number);
     assert(found != NO_INDEX || !candidate_of(joiner, number)->joins);
     if (found == NO_INDEX) {
         offer_ends(joiner, number);
@@ -117,19 +157,19 @@ static int compare_ranked(const void *left, const void *right)
 }
 
 void entries_join(struct arena *stage, const struct facts *facts,
-                  const struct candidates *candidates, struct entry *entries,
-                  uint32_t count)
+                  const uint32_t *positions, const struct candidates *candidates,
+                  struct entry *entries, uint32_t count)
 {
     struct joiner joiner = {.stage = stage,
                             .facts = facts,
                             .candidates = candidates,
                             .entries = entries,
+                            .positions = positions,
                             .ends = table_new(stage)};
     if (facts->options->apart || (facts->options->without & TECHNIQUE_JOIN) != 0 ||
         count < 2) {
         return;
     }
-    joiner.positions = positions_of_insns(stage, facts);
     struct ranked *ranked = arena_new_array(stage, struct ranked, count);
     for (uint32_t i = 0; i < count; i++) {
         ranked[i] = (struct ranked){entries[i].helper.length, i};

@@ -176,6 +176,18 @@ static void put_plan(struct arena *arena, const struct candidates *candidates,
     };
 }
 
+/* Most candidates have not been chosen: nobody looks at them any more. */
+static void drop_others(struct candidates *candidates)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        if (candidates->items[i].chosen) {
+            candidates->items[kept++] = candidates->items[i];
+        }
+    }
+    candidates->count = kept;
+}
+
 void plan_make(struct arena *arena, const struct program *program,
                const struct tokens *tokens, const struct plan_options *options,
                struct plan *out)
@@ -188,17 +200,17 @@ void plan_make(struct arena *arena, const struct program *program,
     int64_t bound;
     relax(stage, &facts, &candidates, &bound);
     int64_t saving = chosen_saving(&candidates);
-    ends_take(stage, &facts, &candidates);
+    drop_others(&candidates);
+    const uint32_t *positions = positions_of_insns(stage, &facts);
+    ends_take(stage, &facts, positions, &candidates);
     struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
     struct buffer key = buffer_new(stage);
     for (uint32_t i = 0; i < candidates.count; i++) {
-        if (candidates.items[i].chosen) {
-            entries[count++] = entry_of(&key, &facts, &candidates, i);
-        }
+        entries[count++] = entry_of(&key, &facts, &candidates, i);
     }
     qsort(entries, count, sizeof *entries, compare_entries);
     part_hashes(stage, entries, count);
-    entries_join(stage, &facts, &candidates, entries, count);
+    entries_join(stage, &facts, positions, &candidates, entries, count);
     put_plan(arena, &candidates, entries, count,
              (options->without & TECHNIQUE_SHORT) == 0, out);
     out->choice_saving = saving;
