@@ -18,42 +18,55 @@
 
 /* --- heap --- */
 
+/* What decides lies in the heap itself: candidates are large. */
+struct rank {
+    int64_t merit;
+    uint32_t length, cold; /* as in the candidate */
+    uint32_t candidate;    /* index */
+};
+
 struct heap {
     const struct candidate *candidates;
-    uint32_t *items; /* indices; the best one first */
+    struct rank *items; /* the best one first */
     uint32_t count;
 };
 
+static struct rank rank_of(const struct heap *heap, uint32_t number)
+{
+    const struct candidate *candidate = &heap->candidates[number];
+    return (struct rank){candidate->merit, candidate->payload.length, candidate->cold,
+                         number};
+}
+
 /* a is better than b; of equals, the longer one, the one with more sites in cold code,
  * the earlier one. */
-static bool is_better(const struct heap *heap, uint32_t a, uint32_t b)
+static bool is_better(const struct rank *a, const struct rank *b)
 {
-    const struct candidate *left = &heap->candidates[a], *right = &heap->candidates[b];
-    if (left->merit != right->merit) {
-        return left->merit > right->merit;
+    if (a->merit != b->merit) {
+        return a->merit > b->merit;
     }
-    if (left->payload.length != right->payload.length) {
-        return left->payload.length > right->payload.length;
+    if (a->length != b->length) {
+        return a->length > b->length;
     }
-    if (left->cold != right->cold) {
-        return left->cold > right->cold;
+    if (a->cold != b->cold) {
+        return a->cold > b->cold;
     }
-    return a < b;
+    return a->candidate < b->candidate;
 }
 
 static void heap_sink(struct heap *heap, uint32_t at)
 {
-    uint32_t moving = heap->items[at];
+    struct rank moving = heap->items[at];
     for (;;) {
         uint32_t child = at * 2 + 1;
         if (child >= heap->count) {
             break;
         }
         if (child + 1 < heap->count &&
-            is_better(heap, heap->items[child + 1], heap->items[child])) {
+            is_better(&heap->items[child + 1], &heap->items[child])) {
             child++;
         }
-        if (!is_better(heap, heap->items[child], moving)) {
+        if (!is_better(&heap->items[child], &moving)) {
             break;
         }
         heap->items[at] = heap->items[child];
@@ -67,17 +80,24 @@ static struct heap heap_new(struct arena *arena, const struct candidates *candid
 {
     struct heap heap = {
         .candidates = candidates->items,
-        .items = arena_new_array(arena, uint32_t, candidates->count),
+        .items = array_room(arena, candidates->count, sizeof(struct rank)),
     };
     for (uint32_t i = 0; i < candidates->count; i++) {
         if (candidates->items[i].saving > 0 && !candidates->items[i].chosen) {
-            heap.items[heap.count++] = i;
+            heap.items[heap.count++] = rank_of(&heap, i);
         }
     }
     for (uint32_t i = heap.count / 2; i-- > 0;) {
         heap_sink(&heap, i);
     }
     return heap;
+}
+
+/* The first one has another price now. */
+static void heap_refresh(struct heap *heap)
+{
+    heap->items[0] = rank_of(heap, heap->items[0].candidate);
+    heap_sink(heap, 0);
 }
 
 static void heap_pop(struct heap *heap)
@@ -171,7 +191,7 @@ static void choose_best(struct arena *stage, const struct facts *facts,
 {
     struct heap heap = heap_new(stage, candidates);
     while (heap.count > 0) {
-        struct candidate *candidate = &candidates->items[heap.items[0]];
+        struct candidate *candidate = &candidates->items[heap.items[0].candidate];
         if (!drop_taken(taken, candidate)) {
             take(taken, candidate);
             candidate->chosen = true;
@@ -180,7 +200,7 @@ static void choose_best(struct arena *stage, const struct facts *facts,
         }
         candidate_price(facts, candidate);
         if (is_worth_it(facts, candidate)) {
-            heap_sink(&heap, 0);
+            heap_refresh(&heap);
         } else {
             heap_pop(&heap);
         }

@@ -249,8 +249,8 @@ static void put_together(struct cutter *cutter)
         return;
     }
     program->functions =
-        arena_new_array(arena, struct function, program->function_count);
-    program->insns = arena_new_array(arena, struct insn, program->insn_count);
+        array_room(arena, program->function_count, sizeof *program->functions);
+    program->insns = array_room(arena, program->insn_count, sizeof *program->insns);
     parallel_do(program->workers, cutter->parts.count, copy_part, cutter);
 }
 

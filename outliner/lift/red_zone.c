@@ -28,14 +28,23 @@ struct zones {
 };
 #define SEVERAL (NO_INDEX - 1)
 
-/* The function that a jump or branch leads to, and where in it, or NO_INDEX. */
+/* Most jumps and branches: resolved, to a place in the same function. */
+static bool stays_inside(const struct program *program, const struct insn *insn)
+{
+    const struct function *function = &program->functions[insn->function];
+    return (insn->traits & INSN_RELOCATED) == 0 && insn->target >= function->start &&
+           insn->target < function->end;
+}
+
+/* The other function that a jump or branch leads to, and where in it, or NO_INDEX. */
 static uint32_t leads_to(const struct program *program, uint32_t number,
                          uint32_t *position)
 {
     const struct insn *insn = &program->insns[number];
     uint32_t code = program->functions[insn->function].code, first;
     int64_t offset = insn->target;
-    if (insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH)
+    if ((insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH) ||
+        stays_inside(program, insn))
         return NO_INDEX;
     if (program_relocs(program, number, &first) > 0) {
         const struct object *object = program_object(program, code);
@@ -132,7 +141,8 @@ static bool tail_has_traits(const struct program *program, uint32_t insn,
  * an earlier round, and that has one of the traits. */
 static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
 {
-    if (program->insns[insn].flow != FLOW_JUMP)
+    if (program->insns[insn].flow != FLOW_JUMP ||
+        stays_inside(program, &program->insns[insn]))
         return false;
     uint32_t there = insn_destination(program, insn);
     if (there == NO_INDEX ||
@@ -152,7 +162,9 @@ static bool jumps_to_traits(const struct program *program, uint32_t number,
         uint32_t at = function->first_insn + i;
         if (shares_traits(program, at, traits))
             return true;
-        for (int level = 0; program->insns[at].flow == FLOW_JUMP; level++) {
+        for (int level = 0; program->insns[at].flow == FLOW_JUMP &&
+                            !stays_inside(program, &program->insns[at]);
+             level++) {
             uint32_t callee = insn_callee(program, at);
             if (callee == NO_INDEX ||
                 !program->code[program->functions[callee].code].helpers)
@@ -273,22 +285,37 @@ static bool spread(struct program *program, const struct function *function)
     return changed;
 }
 
+struct parts {
+    const struct zones *zones;
+    struct stretches stretches;
+};
+
+static void judge_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct parts *parts = context;
+    struct stretch stretch = parts->stretches.items[part];
+    struct function *functions = parts->zones->program->functions;
+    (void)worker;
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++)
+        functions[f].red_zone |=
+            !is_known_code(&functions[f]) || may_use(parts->zones, f);
+}
+
 void lift_red_zones(struct program *program)
 {
+    if (program->target->call_pushes == 0)
+        return;
     struct arena *stage = arena_new();
     struct zones zones = {program,
-                          arena_new_array(stage, uint32_t, program->function_count)};
-    bool changed = program->target->call_pushes != 0;
+                          array_room(stage, program->function_count, sizeof(uint32_t))};
+    struct parts parts = {&zones, program_stretches(stage, program, PART_INSNS)};
     memset(zones.other, 0xff, program->function_count * sizeof *zones.other);
-    for (uint32_t f = 0; changed && f < program->function_count; f++)
+    for (uint32_t f = 0; f < program->function_count; f++)
         find_other(&zones, f);
-    for (uint32_t f = 0; changed && f < program->function_count; f++) {
-        struct function *function = &program->functions[f];
-        function->red_zone |= !is_known_code(function) || may_use(&zones, f);
-    }
-    for (uint32_t f = 0; changed && f < program->function_count; f++)
+    parallel_do(program->workers, parts.stretches.count, judge_part, &parts);
+    for (uint32_t f = 0; f < program->function_count; f++)
         share(&zones, f);
-    while (changed) {
+    for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t f = 0; f < program->function_count; f++) {
             if (program->functions[f].red_zone)
