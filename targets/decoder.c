@@ -10,16 +10,19 @@
  * an instruction ends in.
  *
  * What is remembered lies in the order in which it was met, and is met in the same
- * order the next time. When there is too much of it, all is forgotten. Machines with
- * instructions of one length decode faster than this finds.
+ * order the next time. Machines with instructions of one length decode faster than this
+ * finds.
  *
- * Workers look into what was known before, which nobody changes meanwhile, and remember
- * for themselves what is new.
+ * Any number of workers look and remember at once. A slot is written first and then put
+ * into the index, in one step, and stays what it is. Who finds that another worker was
+ * faster leaves a slot that nobody finds. While they work there is as much room as there
+ * is: what does not fit is not remembered. The index grows, or all is forgotten, only
+ * where no one else is at work (decoder_expect()).
  */
 #include "mo/decoder.h"
 
-#include "mo/parallel.h"
-
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -27,6 +30,8 @@ enum {
     MOST_BITS = 18,   /* instructions at most: fewer than a spot can tell apart */
     CHUNK = 1024,     /* instructions that get their memory together */
     FIRST_INDEX = 12, /* bits */
+    CODE_PER_SLOT = 32, /* bytes of code with one new instruction, hardly fewer … */
+    TRIES_PER_SLOT = 8, /* … and the same where it is tried at every offset */
     STARTS = 1 << 16, /* values of the first two bytes */
     LONGEST = 15      /* bytes of a key */
 };
@@ -48,35 +53,42 @@ struct slot {
     struct insn insn;
 };
 
-/* Where a key leads: most of those that are not looked for have another tag. */
-struct spot {
-    uint32_t tag : TAG_BITS;
-    uint32_t number : 32 - TAG_BITS; /* of a slot, from 1 on; 0: free */
-};
+/* Where a key leads, in one word: the number of a slot, from 1 on (0: free), and above it
+ * a tag. Most keys that are not looked for have another one. */
+typedef uint32_t spot;
+enum { NUMBER_BITS = 32 - TAG_BITS };
 
 struct memory {
-    struct slot *chunks[(1 << MOST_BITS) / CHUNK];
-    uint32_t count;
-    struct spot *index; /* by hash; a key that finds its spot taken has the next one */
-    uint32_t bits;      /* of hashes */
-    uint16_t *lengths;  /* by the first two bytes: a bit for each length of a key */
+    struct slot *_Atomic chunks[(1 << MOST_BITS) / CHUNK];
+    atomic_uint count;         /* of slots; more than `room` when there was none */
+    uint32_t room;             /* slots, until the index grows */
+    _Atomic spot *index;       /* by hash; who finds a spot taken has the next one */
+    uint32_t bits;             /* of hashes */
+    atomic_ushort *lengths;    /* by the first two bytes: a bit for each length of a key */
 };
 
 struct decoder {
     struct arena *arena;
+    pthread_mutex_t lock; /* of the arena, while workers work */
     const struct target *target;
     bool remembers;
     struct memory code, anything; /* apart: most of the latter is met in one place */
-    const struct decoder *known;  /* the one that it works for, or NULL */
-    struct decoder *workers[MOST_WORKERS]; /* while they work */
 };
+
+static void make_index(struct arena *arena, struct memory *memory, uint32_t bits)
+{
+    memory->bits = bits;
+    memory->index = arena_new_array(arena, _Atomic spot, (size_t)1 << bits);
+    memory->room = 1u << (bits - 1);
+    if (memory->room > 1u << MOST_BITS)
+        memory->room = 1u << MOST_BITS;
+}
 
 static void forget(struct arena *arena, struct memory *memory)
 {
     memory->count = 0;
-    memory->bits = FIRST_INDEX;
-    memory->index = arena_new_array(arena, struct spot, (size_t)1 << FIRST_INDEX);
-    memory->lengths = arena_new_array(arena, uint16_t, STARTS);
+    make_index(arena, memory, FIRST_INDEX);
+    memory->lengths = arena_new_array(arena, atomic_ushort, STARTS);
 }
 
 struct decoder *decoder_new(struct arena *arena, const struct target *target)
@@ -86,6 +98,7 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target)
     decoder->target = target;
     decoder->remembers = target->code_align == 1;
     if (decoder->remembers) {
+        pthread_mutex_init(&decoder->lock, NULL);
         forget(arena, &decoder->code);
         forget(arena, &decoder->anything);
     }
@@ -142,32 +155,42 @@ static uint64_t hash_of(struct key key)
     return mixed ^ mixed >> 29;
 }
 
-static uint32_t tag_of(uint64_t hash)
+static spot tag_of(uint64_t hash)
 {
-    return (uint32_t)(hash >> (64 - TAG_BITS));
+    return (spot)(hash >> (64 - TAG_BITS)) << NUMBER_BITS;
 }
 
-/* Where the key is in the index, or where it would be: a free spot. */
-static uint32_t find_spot(const struct memory *memory, struct key key, uint64_t hash)
+static uint32_t number_of(spot of)
+{
+    return (of & ((1u << NUMBER_BITS) - 1)) - 1;
+}
+
+/* Where the key is in the index, or where it would be, and what stands there: 0 if it is
+ * a free spot. */
+static _Atomic spot *find_spot(const struct memory *memory, struct key key,
+                               uint64_t hash, spot *found)
 {
     uint32_t mask = (1u << memory->bits) - 1, at = (uint32_t)hash & mask;
+    spot tag = tag_of(hash);
     for (;; at = (at + 1) & mask) {
-        struct spot spot = memory->index[at];
-        if (spot.number == 0 || (spot.tag == tag_of(hash) &&
-                                 same_key(slot_at(memory, spot.number - 1)->key, key)))
-            return at;
+        *found = atomic_load_explicit(&memory->index[at], memory_order_acquire);
+        if (*found == 0 || (*found >> NUMBER_BITS == tag >> NUMBER_BITS &&
+                            same_key(slot_at(memory, number_of(*found))->key, key)))
+            return &memory->index[at];
     }
 }
 
 static const struct slot *recall(const struct memory *memory, struct words words)
 {
-    uint32_t lengths = memory->lengths[words.low & (STARTS - 1)];
+    uint32_t lengths = atomic_load_explicit(
+        &memory->lengths[words.low & (STARTS - 1)], memory_order_relaxed);
     for (; lengths != 0; lengths &= lengths - 1) {
         struct key key =
             key_of(words.low, words.high, (uint32_t)__builtin_ctz(lengths));
-        uint32_t at = find_spot(memory, key, hash_of(key));
-        if (memory->index[at].number != 0)
-            return slot_at(memory, memory->index[at].number - 1);
+        spot found;
+        find_spot(memory, key, hash_of(key), &found);
+        if (found != 0)
+            return slot_at(memory, number_of(found));
     }
     return NULL;
 }
@@ -189,44 +212,45 @@ static void note_length(struct memory *memory, uint64_t start, uint32_t length)
 {
     uint64_t step = length == 1 ? 1 << 8 : STARTS;
     for (uint64_t i = start & (step - 1); i < STARTS; i += step)
-        memory->lengths[i] = (uint16_t)(memory->lengths[i] | 1u << length);
+        atomic_fetch_or_explicit(&memory->lengths[i], (unsigned short)(1u << length),
+                                 memory_order_relaxed);
 }
 
+/* Unless the key is there by now. */
 static void put_spot(struct memory *memory, struct key key, uint32_t number)
 {
     uint64_t hash = hash_of(key);
-    uint32_t at = find_spot(memory, key, hash);
-    memory->index[at].tag = tag_of(hash) & ((1u << TAG_BITS) - 1);
-    memory->index[at].number = (number + 1) & ((1u << (32 - TAG_BITS)) - 1);
+    spot found, wanted = tag_of(hash) | (number + 1);
+    for (;;) {
+        _Atomic spot *at = find_spot(memory, key, hash, &found);
+        if (found != 0 || atomic_compare_exchange_strong_explicit(
+                              at, &found, wanted, memory_order_release,
+                              memory_order_relaxed))
+            return;
+    }
 }
 
-static void enlarge_index(struct arena *arena, struct memory *memory)
+/* Room for a slot, or NULL. */
+static struct slot *new_slot(struct decoder *decoder, struct memory *memory,
+                             uint32_t *number)
 {
-    memory->bits++;
-    memory->index = arena_new_array(arena, struct spot, (size_t)1 << memory->bits);
-    for (uint32_t i = 0; i < memory->count; i++)
-        put_spot(memory, slot_at(memory, i)->key, i);
+    *number = atomic_fetch_add_explicit(&memory->count, 1, memory_order_relaxed);
+    if (*number >= memory->room) {
+        memory->count = memory->room;
+        return NULL;
+    }
+    struct slot *_Atomic *chunk = &memory->chunks[*number / CHUNK];
+    if (!*chunk) {
+        pthread_mutex_lock(&decoder->lock);
+        if (!*chunk)
+            *chunk = arena_new_array(decoder->arena, struct slot, CHUNK);
+        pthread_mutex_unlock(&decoder->lock);
+    }
+    return &(*chunk)[*number % CHUNK];
 }
 
-/* A key that is not in it. */
-static void add_slot(struct arena *arena, struct memory *memory,
-                     const struct slot *slot)
-{
-    if (memory->count == 1u << MOST_BITS)
-        forget(arena, memory);
-    if (memory->count >= (1u << memory->bits) / 2)
-        enlarge_index(arena, memory);
-    struct slot **chunk = &memory->chunks[memory->count / CHUNK];
-    if (!*chunk)
-        *chunk = arena_new_array(arena, struct slot, CHUNK);
-    (*chunk)[memory->count % CHUNK] = *slot;
-    put_spot(memory, slot->key, memory->count);
-    memory->count++;
-    note_length(memory, slot->key.low & (STARTS - 1), (uint32_t)(slot->key.high >> 56));
-}
-
-static void remember(struct arena *arena, struct memory *memory, const uint8_t *bytes,
-                     struct words words, const struct insn *insn)
+static void remember(struct decoder *decoder, struct memory *memory,
+                     const uint8_t *bytes, struct words words, const struct insn *insn)
 {
     struct insn kept = *insn;
     uint32_t length = insn->length;
@@ -241,8 +265,13 @@ static void remember(struct arena *arena, struct memory *memory, const uint8_t *
     } else if (insn->traits & INSN_PC_RELATIVE) {
         kept.target = insn->target - insn->offset - insn->length;
     }
-    struct slot slot = {key_of(words.low, words.high, length), kept};
-    add_slot(arena, memory, &slot);
+    uint32_t number;
+    struct slot *slot = new_slot(decoder, memory, &number);
+    if (!slot)
+        return;
+    *slot = (struct slot){key_of(words.low, words.high, length), kept};
+    put_spot(memory, slot->key, number);
+    note_length(memory, words.low & (STARTS - 1), length);
 }
 
 /* Zeros stand behind the end of the section. */
@@ -253,16 +282,13 @@ static uint64_t word_at(const uint8_t *bytes, uint64_t size, uint64_t at)
     return size > at ? load_le(bytes + at, (uint32_t)(size - at)) : 0;
 }
 
-/* What is known already is looked for first. */
-static bool decode(struct decoder *decoder, const struct memory *known,
-                   struct memory *memory, struct bytes bytes, struct insn *out)
+static bool decode(struct decoder *decoder, struct memory *memory, struct bytes bytes,
+                   struct insn *out)
 {
     uint32_t offset = out->offset;
     struct words words = {word_at(bytes.at, bytes.size, 0),
                           word_at(bytes.at, bytes.size, 8)};
-    const struct slot *slot = known ? recall(known, words) : NULL;
-    if (!slot)
-        slot = recall(memory, words);
+    const struct slot *slot = recall(memory, words);
     if (slot && slot->insn.length <= bytes.size) {
         place(slot, bytes.at, offset, out);
         return true;
@@ -270,7 +296,7 @@ static bool decode(struct decoder *decoder, const struct memory *known,
     if (!decoder->target->decode(bytes.at, bytes.size, offset, out))
         return false;
     if (!slot)
-        remember(decoder->arena, memory, bytes.at, words, out);
+        remember(decoder, memory, bytes.at, words, out);
     return true;
 }
 
@@ -280,8 +306,7 @@ bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size
     if (!decoder->remembers)
         return decoder->target->decode(bytes, size, offset, out);
     out->offset = offset;
-    return decode(decoder, decoder->known ? &decoder->known->code : NULL,
-                  &decoder->code, (struct bytes){bytes, size}, out);
+    return decode(decoder, &decoder->code, (struct bytes){bytes, size}, out);
 }
 
 bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
@@ -290,43 +315,35 @@ bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
     if (!decoder->remembers)
         return decoder->target->decode(bytes, size, offset, out);
     out->offset = offset;
-    return decode(decoder, decoder->known ? &decoder->known->anything : NULL,
-                  &decoder->anything, (struct bytes){bytes, size}, out);
+    return decode(decoder, &decoder->anything, (struct bytes){bytes, size}, out);
 }
 
-/* --- several workers --- */
+/* --- room --- */
 
-void decoder_share(struct decoder *decoder, uint32_t workers)
+/* A quarter of the room is left, and there is as much as is expected of new code. */
+static bool has_room(const struct memory *memory, uint32_t room, uint64_t more)
 {
-    for (uint32_t i = 0; i < workers && i < MOST_WORKERS && workers > 1; i++) {
-        struct arena *arena = arena_new();
-        decoder->workers[i] = decoder_new(arena, decoder->target);
-        decoder->workers[i]->known = decoder;
-    }
+    return room >= 1u << MOST_BITS || (more <= room && memory->count <= room - room / 4);
 }
 
-struct decoder *decoder_of(struct decoder *decoder, uint32_t worker)
+static void expect(struct arena *arena, struct memory *memory, uint64_t more)
 {
-    return decoder->workers[worker] ? decoder->workers[worker] : decoder;
+    if (memory->count == 1u << MOST_BITS)
+        forget(arena, memory);
+    uint32_t bits = memory->bits;
+    while (!has_room(memory, 1u << (bits - 1), more))
+        bits++;
+    if (bits == memory->bits)
+        return;
+    make_index(arena, memory, bits);
+    for (uint32_t i = 0; i < memory->count; i++)
+        put_spot(memory, slot_at(memory, i)->key, i);
 }
 
-static void take_over(struct arena *arena, struct memory *memory,
-                      const struct memory *from)
+void decoder_expect(struct decoder *decoder, uint64_t code, uint64_t anything)
 {
-    for (uint32_t i = 0; i < from->count; i++) {
-        const struct slot *slot = slot_at(from, i);
-        uint32_t at = find_spot(memory, slot->key, hash_of(slot->key));
-        if (memory->index[at].number == 0)
-            add_slot(arena, memory, slot);
-    }
-}
-
-void decoder_settle(struct decoder *decoder)
-{
-    for (uint32_t i = 0; i < MOST_WORKERS && decoder->workers[i]; i++) {
-        take_over(decoder->arena, &decoder->code, &decoder->workers[i]->code);
-        take_over(decoder->arena, &decoder->anything, &decoder->workers[i]->anything);
-        arena_free(decoder->workers[i]->arena);
-        decoder->workers[i] = NULL;
-    }
+    if (!decoder->remembers)
+        return;
+    expect(decoder->arena, &decoder->code, code / CODE_PER_SLOT);
+    expect(decoder->arena, &decoder->anything, anything / TRIES_PER_SLOT);
 }

@@ -15,11 +15,11 @@ struct decoder;
 /* Lives as long as the arena. */
 struct decoder *decoder_new(struct arena *arena, const struct target *target);
 
-/* Several workers at once: each takes the one of its number, from here up to
- * decoder_settle(); what one has decoded all know from then on. */
-void decoder_share(struct decoder *decoder, uint32_t workers);
-struct decoder *decoder_of(struct decoder *decoder, uint32_t worker);
-void decoder_settle(struct decoder *decoder);
+/* Makes room to remember what so many bytes may hold: of code, and of what is tried at
+ * every offset. Nobody else may be at work. Without, it remembers less, and is slower. */
+void decoder_expect(struct decoder *decoder, uint64_t code, uint64_t anything);
+
+/* These two may be called by any number of workers at once. */
 
 /* What target.decode() says. */
 bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size,

@@ -142,7 +142,7 @@ static void cut_part(void *context, uint32_t number, uint32_t worker)
     struct cutter *cutter = context;
     struct part *part = &cutter->parts.items[number];
     struct cut cut = {.program = cutter->lift->program,
-                      .decoder = decoder_of(cutter->decoder, worker),
+                      .decoder = cutter->decoder,
                       .out = part};
     part->arena = cutter->arenas[worker];
     reserve_insns(cutter, part);
@@ -258,20 +258,20 @@ void lift_cut(struct lift *lift, const struct span_list *lists)
 {
     struct program *program = lift->program;
     struct cutter cutter = {.lift = lift, .stage = arena_new()};
-    uint64_t room = 0;
+    uint64_t room = 0, bytes = 0;
     cutter.decoder = lift->options->decoder;
     if (!cutter.decoder)
         cutter.decoder = decoder_new(cutter.stage, program->target);
     for (uint32_t c = 0; c < program->code_count; c++) {
         if (lists[c].count)
             make_runs(&cutter, c, &lists[c], &room);
+        bytes += program_section(program, c)->data.size;
     }
     bool alone = cutter.parts.count == 1;
     for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
         cutter.arenas[i] = alone ? lift->arena : arena_new();
-    decoder_share(cutter.decoder, program->workers);
+    decoder_expect(cutter.decoder, bytes, 0);
     parallel_do(program->workers, cutter.parts.count, cut_part, &cutter);
-    decoder_settle(cutter.decoder);
     number_sections(&cutter, lists);
     put_together(&cutter);
     for (uint32_t i = 0; i < MOST_WORKERS && !alone; i++)

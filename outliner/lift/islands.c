@@ -282,11 +282,12 @@ static void settle_part(void *context, uint32_t part, uint32_t worker)
 {
     const struct all *all = context;
     struct islands islands = islands_of(all, all->codes.items[part]);
+    (void)worker;
     uint32_t first = all->first_ref[islands.code];
     islands.stage = arena_new();
     islands.refs = &all->refs[first];
     islands.ref_count = all->first_ref[islands.code + 1] - first;
-    settle_section(&islands, decoder_of(all->decoder, worker));
+    settle_section(&islands, all->decoder);
     arena_free(islands.stage);
 }
 
@@ -303,8 +304,10 @@ void lift_islands(struct lift *lift)
             array_push(stage, &all.codes, c);
     }
     group_refs(&all, stage);
-    decoder_share(all.decoder, program->workers);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < all.codes.count; i++)
+        bytes += program_section(program, all.codes.items[i])->data.size;
+    decoder_expect(all.decoder, 0, bytes);
     parallel_do(program->workers, all.codes.count, settle_part, &all);
-    decoder_settle(all.decoder);
     arena_free(stage);
 }

@@ -295,13 +295,11 @@ static bool check_data(struct verify *verify, struct tables *tables, struct spot
     return true;
 }
 
-bool verify_find_tables(struct verify *verify, struct decoder *decoder,
-                        struct error *err)
+bool verify_find_tables(struct verify *verify, struct error *err)
 {
     struct arena *stage = arena_new();
     struct program *program;
-    struct lift_options options = {.decoder = decoder,
-                                   .only_tables = true,
+    struct lift_options options = {.only_tables = true,
                                    .frames = verify->before.frames,
                                    .lsdas = verify->before.lsdas};
     bool lifted = program_lift(stage, verify->before.objects, verify->rows, &options,

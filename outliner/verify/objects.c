@@ -38,7 +38,6 @@ static void check_part(void *context, uint32_t number, uint32_t worker)
     struct verify *verify = &parts->workers[worker];
     verify->first = part->first;
     verify->end = part->end;
-    verify->decoder = decoder_of(parts->verify->decoder, worker);
     (void)(check_unchanged(verify, &part->err) && verify_data(verify, &part->err) &&
            verify_debug(verify, &part->err) && verify_frames(verify, &part->err) &&
            verify_symbols(verify, &part->err));
@@ -76,9 +75,7 @@ bool verify_objects(struct verify *verify, struct error *err)
     for (uint32_t w = 0; w < MOST_WORKERS && w < verify->workers + !verify->workers;
          w++)
         parts.workers[w] = verify_copy(verify);
-    decoder_share(verify->decoder, verify->workers);
     parallel_do(verify->workers, parts.items.count, check_part, &parts);
-    decoder_settle(verify->decoder);
     for (uint32_t w = 0; w < MOST_WORKERS && parts.workers[w].arena; w++)
         arena_free(parts.workers[w].arena);
     for (uint32_t i = 0; i < parts.items.count; i++) {

@@ -22,6 +22,7 @@ struct parts {
     array_of(struct part) items;
     struct verify *verify;
     struct error tables_err;
+    uint64_t bytes; /* of code, all together */
 };
 
 /* Of the checker, with its own notes. */
@@ -48,7 +49,9 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
             bytes = 0;
         }
         parts.items.items[parts.items.count - 1].count++;
-        bytes += spot_section(&verify->before, changes->items[i].old)->data.size;
+        uint64_t size = spot_section(&verify->before, changes->items[i].old)->data.size;
+        bytes += size;
+        parts.bytes += size;
     }
     return parts;
 }
@@ -58,14 +61,13 @@ static struct parts cut(struct verify *verify, const struct changes *changes)
 static void walk_part(void *context, uint32_t number, uint32_t worker)
 {
     struct parts *parts = context;
-    struct decoder *decoder = decoder_of(parts->verify->decoder, worker);
+    (void)worker;
     if (number == 0) {
         if (!parts->verify->knows_tables)
-            (void)verify_find_tables(parts->verify, decoder, &parts->tables_err);
+            (void)verify_find_tables(parts->verify, &parts->tables_err);
         return;
     }
     struct part *part = &parts->items.items[number - 1];
-    part->verify.decoder = decoder;
     for (uint32_t i = 0; i < part->count; i++) {
         if (!verify_section(&part->verify, &part->first[i], &part->err))
             return;
@@ -76,7 +78,7 @@ static void judge_part(void *context, uint32_t number, uint32_t worker)
 {
     struct parts *parts = context;
     struct part *part = &parts->items.items[number];
-    part->verify.decoder = decoder_of(parts->verify->decoder, worker);
+    (void)worker;
     (void)verify_pending(&part->verify, &part->err);
 }
 
@@ -121,9 +123,8 @@ bool verify_code(struct verify *verify, struct error *err)
     for (uint32_t i = 0; i < verify->before.objects->count; i++)
         verify_find_changes(verify, i, &changes);
     struct parts parts = cut(verify, &changes);
-    decoder_share(verify->decoder, verify->workers);
+    decoder_expect(verify->decoder, parts.bytes, 0);
     bool good = do_parts(verify, &parts, err);
-    decoder_settle(verify->decoder);
     for (uint32_t i = 0; i < parts.items.count; i++) {
         struct verify *part = &parts.items.items[i].verify;
         collect_claims(verify, part);

@@ -425,8 +425,7 @@ bool verify_distances(struct verify *verify, struct spot old, struct spot new,
 
 /* --- data.c, symbols.c --- */
 /* Asks the lifter for jump tables. Touches nothing that walks touch. */
-bool verify_find_tables(struct verify *verify, struct decoder *decoder,
-                        struct error *err);
+bool verify_find_tables(struct verify *verify, struct error *err);
 bool verify_data(struct verify *verify, struct error *err);
 /* Every byte of a code section is what it was. */
 bool is_unchanged(const struct verify *verify, uint32_t object, uint32_t section);
