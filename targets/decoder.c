@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * An instruction is remembered under its bytes, and found again by trying, for bytes
- * that start alike, the lengths that such keys have had: no encoding is the beginning
- * of another one, so the first that fits is the right one. Only its place differs: a
+ * that start alike, the lengths that such keys have had, seldom more than one or two: no
+ * encoding is the beginning of another one, so the first that fits is the right one. Only its place differs: a
  * PC-relative target is remembered as a distance.
  *
  * Where a direct jump or call leads changes nothing else about it, and hardly two of
@@ -32,7 +32,7 @@ enum {
     FIRST_INDEX = 12, /* bits */
     CODE_PER_SLOT = 32, /* bytes of code with one new instruction, hardly fewer … */
     TRIES_PER_SLOT = 8, /* … and the same where it is tried at every offset */
-    STARTS = 1 << 16, /* values of the first two bytes */
+    STARTS = 1 << 16, /* of bytes: see start_of() */
     LONGEST = 15      /* bytes of a key */
 };
 
@@ -52,6 +52,7 @@ struct slot {
     struct key key;
     struct insn insn;
 };
+enum { LINE = 64 }; /* bytes of memory that come together: a slot's */
 
 /* Where a key leads, in one word: the number of a slot, from 1 on (0: free), and above it
  * a tag. Most keys that are not looked for have another one. */
@@ -64,7 +65,9 @@ struct memory {
     uint32_t room;             /* slots, until the index grows */
     _Atomic spot *index;       /* by hash; who finds a spot taken has the next one */
     uint32_t bits;             /* of hashes */
-    atomic_ushort *lengths;    /* by the first two bytes: a bit for each length of a key */
+    /* A bit for each length of a key: by the first two bytes if it has no more, … */
+    atomic_ushort *short_lengths;
+    atomic_ushort *lengths; /* … and by the first three, which say more */
 };
 
 struct decoder {
@@ -88,6 +91,7 @@ static void forget(struct arena *arena, struct memory *memory)
 {
     memory->count = 0;
     make_index(arena, memory, FIRST_INDEX);
+    memory->short_lengths = arena_new_array(arena, atomic_ushort, STARTS);
     memory->lengths = arena_new_array(arena, atomic_ushort, STARTS);
 }
 
@@ -180,10 +184,19 @@ static _Atomic spot *find_spot(const struct memory *memory, struct key key,
     }
 }
 
+/* Where bytes that start alike are: the first three tell opcode and operands apart, after
+ * a prefix. Others may be there, too. */
+static uint32_t start_of(uint64_t low)
+{
+    return ((uint32_t)(low & 0xffffff) * UINT32_C(0x9e3779b1)) >> 16;
+}
+
 static const struct slot *recall(const struct memory *memory, struct words words)
 {
-    uint32_t lengths = atomic_load_explicit(
-        &memory->lengths[words.low & (STARTS - 1)], memory_order_relaxed);
+    uint32_t lengths = atomic_load_explicit(&memory->lengths[start_of(words.low)],
+                                            memory_order_relaxed);
+    lengths |= atomic_load_explicit(&memory->short_lengths[words.low & (STARTS - 1)],
+                                    memory_order_relaxed);
     for (; lengths != 0; lengths &= lengths - 1) {
         struct key key =
             key_of(words.low, words.high, (uint32_t)__builtin_ctz(lengths));
@@ -207,13 +220,20 @@ static uint32_t displacement_size(const uint8_t *bytes, const struct insn *insn)
     return 0;
 }
 
+static void add_length(atomic_ushort *lengths, uint32_t length)
+{
+    atomic_fetch_or_explicit(lengths, (unsigned short)(1u << length),
+                             memory_order_relaxed);
+}
+
 /* What stands behind a key of one byte is no part of it. */
-static void note_length(struct memory *memory, uint64_t start, uint32_t length)
+static void note_length(struct memory *memory, uint64_t low, uint32_t length)
 {
     uint64_t step = length == 1 ? 1 << 8 : STARTS;
-    for (uint64_t i = start & (step - 1); i < STARTS; i += step)
-        atomic_fetch_or_explicit(&memory->lengths[i], (unsigned short)(1u << length),
-                                 memory_order_relaxed);
+    if (length > 2)
+        add_length(&memory->lengths[start_of(low)], length);
+    for (uint64_t i = low & (step - 1); length <= 2 && i < STARTS; i += step)
+        add_length(&memory->short_lengths[i], length);
 }
 
 /* Unless the key is there by now. */
@@ -230,6 +250,12 @@ static void put_spot(struct memory *memory, struct key key, uint32_t number)
     }
 }
 
+static struct slot *new_chunk(struct arena *arena)
+{
+    uint8_t *memory = arena_alloc(arena, CHUNK * sizeof(struct slot) + LINE);
+    return (struct slot *)(memory + (-(uintptr_t)memory & (LINE - 1)));
+}
+
 /* Room for a slot, or NULL. */
 static struct slot *new_slot(struct decoder *decoder, struct memory *memory,
                              uint32_t *number)
@@ -243,7 +269,7 @@ static struct slot *new_slot(struct decoder *decoder, struct memory *memory,
     if (!*chunk) {
         pthread_mutex_lock(&decoder->lock);
         if (!*chunk)
-            *chunk = arena_new_array(decoder->arena, struct slot, CHUNK);
+            *chunk = new_chunk(decoder->arena);
         pthread_mutex_unlock(&decoder->lock);
     }
     return &(*chunk)[*number % CHUNK];
@@ -271,7 +297,7 @@ static void remember(struct decoder *decoder, struct memory *memory,
         return;
     *slot = (struct slot){key_of(words.low, words.high, length), kept};
     put_spot(memory, slot->key, number);
-    note_length(memory, words.low & (STARTS - 1), length);
+    note_length(memory, words.low, length);
 }
 
 /* Zeros stand behind the end of the section. */

@@ -3,9 +3,9 @@
  * Cuts code sections into functions and decodes them, where it is known which ranges
  * symbols describe. What lies between two is either padding (no-ops only) or a gap.
  *
- * Every worker does a part of the ranges into arrays of its own; then these are put
- * behind each other. So the result is the same for any number of workers, and for one
- * there is nothing to put together.
+ * Every part of the ranges has a place in the program's arrays that should do for it; when
+ * all are decoded they are moved together. So the result is the same for any number of
+ * workers.
  */
 #include "outliner/lift/lift.h"
 
@@ -24,9 +24,10 @@ struct run {
 /* Runs that follow each other, and what comes of them: numbered from 0 on. */
 struct part {
     uint32_t first_run, run_count;
-    struct arena *arena; /* of the arrays: the worker's */
+    struct arena *arena; /* of the arrays when they outgrow their places: the worker's */
     array_of(struct function) functions;
     array_of(struct insn) insns;
+    const struct insn *place;          /* where its instructions are if they did not */
     uint32_t function_base, insn_base; /* the numbers of the first ones */
 };
 
@@ -34,7 +35,7 @@ struct cutter {
     struct lift *lift;
     struct arena *stage;
     struct decoder *decoder;
-    struct arena *arenas[MOST_WORKERS]; /* by worker */
+    struct arena **arenas; /* by worker */
     array_of(struct run) runs;
     array_of(struct part) parts;
 };
@@ -123,7 +124,7 @@ static void cut_run(struct cut *cut, struct run *run)
 
 /* Instructions that the ranges can hold, or are likely to where these have any length.
  */
-static void reserve_insns(const struct cutter *cutter, struct part *part)
+static uint32_t likely_insns(const struct cutter *cutter, const struct part *part)
 {
     enum { LIKELY_LENGTH = 3 }; /* bytes; x86-64 code has 3.5 to 4.5 */
     uint64_t bytes = 0;
@@ -133,8 +134,27 @@ static void reserve_insns(const struct cutter *cutter, struct part *part)
     }
     uint32_t align = cutter->lift->program->target->code_align;
     uint64_t count = bytes / (align > 1 ? align : LIKELY_LENGTH) + 1;
-    if (count < NO_INDEX)
-        array_reserve(part->arena, &part->insns, (uint32_t)count);
+    return count < NO_INDEX ? (uint32_t)count : 0;
+}
+
+static void place_parts(struct cutter *cutter)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < cutter->parts.count; p++) {
+        struct part *part = &cutter->parts.items[p];
+        part->insns.capacity = likely_insns(cutter, part);
+        sum += part->insns.capacity;
+    }
+    struct insn *insns = sum < NO_INDEX ? array_room(cutter->lift->arena, (uint32_t)sum,
+                                                     sizeof *insns)
+                                        : NULL;
+    cutter->lift->program->insns = insns;
+    for (uint32_t p = 0; p < cutter->parts.count; p++) {
+        struct part *part = &cutter->parts.items[p];
+        part->place = part->insns.items = insns;
+        part->insns.capacity = insns ? part->insns.capacity : 0;
+        insns += part->insns.capacity;
+    }
 }
 
 static void cut_part(void *context, uint32_t number, uint32_t worker)
@@ -145,7 +165,6 @@ static void cut_part(void *context, uint32_t number, uint32_t worker)
                       .decoder = cutter->decoder,
                       .out = part};
     part->arena = cutter->arenas[worker];
-    reserve_insns(cutter, part);
     for (uint32_t i = 0; i < part->run_count; i++)
         cut_run(&cut, &cutter->runs.items[part->first_run + i]);
 }
@@ -221,7 +240,32 @@ static void number_sections(struct cutter *cutter, const struct span_list *lists
     program->insn_count = insns;
 }
 
-static void copy_part(void *context, uint32_t number, uint32_t worker)
+static bool is_in_place(const struct part *part)
+{
+    return part->place && part->insns.items == part->place;
+}
+
+/* Each part to its place among the others; those in front of it have made room. Where one
+ * has outgrown its own, all go to new ones. */
+static void move_insns(struct cutter *cutter)
+{
+    struct program *program = cutter->lift->program;
+    bool in_place = true;
+    for (uint32_t p = 0; p < cutter->parts.count; p++)
+        in_place &= is_in_place(&cutter->parts.items[p]);
+    if (!in_place)
+        program->insns = array_room(cutter->lift->arena, program->insn_count,
+                                    sizeof *program->insns);
+    for (uint32_t p = 0; p < cutter->parts.count; p++) {
+        const struct part *part = &cutter->parts.items[p];
+        if (part->insns.count)
+            memmove(program->insns + part->insn_base, part->insns.items,
+                    part->insns.count * sizeof *program->insns);
+    }
+}
+
+/* They have been numbered from 0 on. */
+static void renumber_part(void *context, uint32_t number, uint32_t worker)
 {
     const struct cutter *cutter = context;
     const struct part *part = &cutter->parts.items[number];
@@ -232,26 +276,17 @@ static void copy_part(void *context, uint32_t number, uint32_t worker)
         *function = part->functions.items[i];
         function->first_insn += part->insn_base;
     }
-    for (uint32_t i = 0; i < part->insns.count; i++) {
-        struct insn *insn = &program->insns[part->insn_base + i];
-        *insn = part->insns.items[i];
-        insn->function += part->function_base;
-    }
+    for (uint32_t i = 0; i < part->insns.count; i++)
+        program->insns[part->insn_base + i].function += part->function_base;
 }
 
 static void put_together(struct cutter *cutter)
 {
     struct program *program = cutter->lift->program;
-    struct arena *arena = cutter->lift->arena;
-    if (cutter->parts.count == 1) {
-        program->functions = cutter->parts.items[0].functions.items;
-        program->insns = cutter->parts.items[0].insns.items;
-        return;
-    }
-    program->functions =
-        array_room(arena, program->function_count, sizeof *program->functions);
-    program->insns = array_room(arena, program->insn_count, sizeof *program->insns);
-    parallel_do(program->workers, cutter->parts.count, copy_part, cutter);
+    program->functions = array_room(cutter->lift->arena, program->function_count,
+                                    sizeof *program->functions);
+    move_insns(cutter);
+    parallel_do(program->workers, cutter->parts.count, renumber_part, cutter);
 }
 
 void lift_cut(struct lift *lift, const struct span_list *lists)
@@ -267,14 +302,12 @@ void lift_cut(struct lift *lift, const struct span_list *lists)
             make_runs(&cutter, c, &lists[c], &room);
         bytes += program_section(program, c)->data.size;
     }
-    bool alone = cutter.parts.count == 1;
-    for (uint32_t i = 0; i < MOST_WORKERS && (i == 0 || i < program->workers); i++)
-        cutter.arenas[i] = alone ? lift->arena : arena_new();
+    place_parts(&cutter);
+    cutter.arenas = parallel_arenas(cutter.stage, program->workers);
     decoder_expect(cutter.decoder, bytes, 0);
     parallel_do(program->workers, cutter.parts.count, cut_part, &cutter);
     number_sections(&cutter, lists);
     put_together(&cutter);
-    for (uint32_t i = 0; i < MOST_WORKERS && !alone; i++)
-        arena_free(cutter.arenas[i]);
+    parallel_adopt(cutter.stage, cutter.arenas, program->workers);
     arena_free(cutter.stage);
 }
