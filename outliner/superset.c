@@ -33,26 +33,62 @@ static bool is_inside(const struct superset_range *range, uint32_t offset)
     return offset >= range->start && offset < range->end;
 }
 
-static struct try try_at(struct decoder *decoder, const struct superset_range *range,
-                         uint32_t offset)
+/* What stands at an offset, of which nobody knows whether it is code. */
+static struct attempt attempt_at(struct decoder *decoder,
+                                 const struct superset_range *range, uint32_t offset)
 {
     const struct bytes *data = &range->section->data;
     struct insn insn = {0};
-    struct try none = {.length = 0};
     if (!decoder_try(decoder, data->at + offset, data->size - offset, offset, &insn))
-        return none;
+        return (struct attempt){.length = 0};
+    bool relative = (insn.traits & INSN_PC_RELATIVE) != 0 && insn.target != NO_INDEX;
+    return (struct attempt){
+        .distance = relative ? (int32_t)(insn.target - offset) : 0,
+        .length = insn.length,
+        .flow = insn.flow,
+        .relative = relative,
+    };
+}
+
+static uint32_t target_of_attempt(const struct attempt *attempt, uint32_t offset)
+{
+    int64_t target = (int64_t)offset + attempt->distance;
+    return attempt->relative && target >= 0 && target < (int64_t)NO_INDEX
+               ? (uint32_t)target
+               : NO_INDEX;
+}
+
+static struct try try_of(const struct superset_range *range, uint32_t offset,
+                         const struct attempt *attempt)
+{
+    uint8_t flow = attempt->flow, length = attempt->length;
+    if (length == 0)
+        return (struct try){.length = 0};
     const struct section *section = range->section;
     uint32_t reloc = section_reloc_at(section, offset);
     bool relocated = reloc < section->reloc_count &&
-                     section->relocs[reloc].offset < (uint64_t)offset + insn.length;
-    bool goes_on = insn.flow == FLOW_NEXT || insn.flow == FLOW_BRANCH;
-    bool relative = insn.traits & INSN_PC_RELATIVE;
-    bool transfers =
-        insn.flow == FLOW_JUMP || insn.flow == FLOW_BRANCH || insn.flow == FLOW_CALL;
+                     section->relocs[reloc].offset < (uint64_t)offset + length;
+    bool goes_on = flow == FLOW_NEXT || flow == FLOW_BRANCH;
+    bool transfers = flow == FLOW_JUMP || flow == FLOW_BRANCH || flow == FLOW_CALL;
     if (relocated && transfers) /* the relocation says where it goes */
-        return (struct try){NO_INDEX, insn.length, goes_on, false};
-    return (struct try){relative ? insn.target : NO_INDEX, insn.length, goes_on,
-                        transfers};
+        return (struct try){NO_INDEX, length, goes_on, false};
+    return (struct try){target_of_attempt(attempt, offset), length, goes_on, transfers};
+}
+
+/* The same bytes are looked at in every round and by the checker. What stands behind them
+ * changes, so the last few are tried anew. */
+static void try_all(const struct scan *scan, struct decoder *decoder, uint32_t first)
+{
+    const struct superset_range *range = scan->range;
+    uint32_t end = range->end - range->start > MOST_INSN_BYTES ? range->end - MOST_INSN_BYTES
+                                                            : range->start;
+    const struct attempt *attempts =
+        decoder_try_all(decoder, range->section->data, range->start, end);
+    for (uint32_t at = first; at < range->end; at += scan->step) {
+        struct attempt attempt = attempts && at < end ? attempts[at - range->start]
+                                                      : attempt_at(decoder, range, at);
+        scan->tries[at - range->start] = try_of(range, at, &attempt);
+    }
 }
 
 /* Code may go on there, or mean it. */
@@ -98,8 +134,7 @@ struct superset superset_of(struct arena *arena, struct decoder *decoder,
         range, arena_new_array(stage, struct try, range->end - range->start + 1),
         target->code_align};
     uint32_t first = (uint32_t)align_up(range->start, scan.step);
-    for (uint32_t at = first; at < range->end; at += scan.step)
-        scan.tries[at - range->start] = try_at(decoder, range, at);
+    try_all(&scan, decoder, first);
     take_away(&scan);
     for (uint32_t at = first; at < range->end; at += scan.step) {
         const struct try *try = &scan.tries[at - range->start];

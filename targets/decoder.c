@@ -21,19 +21,21 @@
  */
 #include "mo/decoder.h"
 
+#include "mo/array.h"
+#include "mo/table.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 enum {
-    TAG_BITS = 12,
-    MOST_BITS = 18,   /* instructions at most: fewer than a spot can tell apart */
+    MOST_BITS = 18,   /* instructions at most */
     CHUNK = 1024,     /* instructions that get their memory together */
     FIRST_INDEX = 12, /* bits */
     CODE_PER_SLOT = 32, /* bytes of code with one new instruction, hardly fewer … */
     TRIES_PER_SLOT = 8, /* … and the same where it is tried at every offset */
     STARTS = 1 << 16, /* of bytes: see start_of() */
-    LONGEST = 15      /* bytes of a key */
+    LONGEST = MOST_INSN_BYTES /* bytes of a key */
 };
 
 /* What starts at a place. */
@@ -54,10 +56,11 @@ struct slot {
 };
 enum { LINE = 64 }; /* bytes of memory that come together: a slot's */
 
-/* Where a key leads, in one word: the number of a slot, from 1 on (0: free), and above it
- * a tag. Most keys that are not looked for have another one. */
+/* Where a key leads, in one word: the number of a slot, from 1 on (0: free); above it how
+ * long the instruction is, so that the processor can go on with the next one while it waits
+ * for the slot; and a tag. Most keys that are not looked for have another one. */
 typedef uint32_t spot;
-enum { NUMBER_BITS = 32 - TAG_BITS };
+enum { NUMBER_BITS = MOST_BITS + 1, SIZE_BITS = 4, TAG_SHIFT = NUMBER_BITS + SIZE_BITS };
 
 struct memory {
     struct slot *_Atomic chunks[(1 << MOST_BITS) / CHUNK];
@@ -76,6 +79,8 @@ struct decoder {
     const struct target *target;
     bool remembers;
     struct memory code, anything; /* apart: most of the latter is met in one place */
+    struct table *ranges;         /* tried at every offset: their bytes -> … */
+    array_of(const struct attempt *) attempts; /* … what came of it */
 };
 
 static void make_index(struct arena *arena, struct memory *memory, uint32_t bits)
@@ -105,6 +110,7 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target)
         pthread_mutex_init(&decoder->lock, NULL);
         forget(arena, &decoder->code);
         forget(arena, &decoder->anything);
+        decoder->ranges = table_new(arena);
     }
     return decoder;
 }
@@ -126,10 +132,11 @@ static bool ends_in_displacement(const struct insn *insn)
             insn->flow == FLOW_CALL);
 }
 
-static void place(const struct slot *slot, const uint8_t *bytes, uint32_t offset,
-                  struct insn *out)
+static void place(const struct slot *slot, uint32_t length, const uint8_t *bytes,
+                  uint32_t offset, struct insn *out)
 {
     *out = slot->insn;
+    out->length = (uint8_t)length; /* known before the slot is */
     out->offset = offset;
     if ((out->traits & INSN_PC_RELATIVE) == 0)
         return;
@@ -159,9 +166,15 @@ static uint64_t hash_of(struct key key)
     return mixed ^ mixed >> 29;
 }
 
-static spot tag_of(uint64_t hash)
+static spot spot_of(uint64_t hash, uint32_t size, uint32_t number)
 {
-    return (spot)(hash >> (64 - TAG_BITS)) << NUMBER_BITS;
+    return (spot)(hash >> (32 + TAG_SHIFT)) << TAG_SHIFT | size << NUMBER_BITS |
+           (number + 1);
+}
+
+static uint32_t size_of(spot of)
+{
+    return of >> NUMBER_BITS & ((1u << SIZE_BITS) - 1);
 }
 
 static uint32_t number_of(spot of)
@@ -175,10 +188,9 @@ static _Atomic spot *find_spot(const struct memory *memory, struct key key,
                                uint64_t hash, spot *found)
 {
     uint32_t mask = (1u << memory->bits) - 1, at = (uint32_t)hash & mask;
-    spot tag = tag_of(hash);
     for (;; at = (at + 1) & mask) {
         *found = atomic_load_explicit(&memory->index[at], memory_order_acquire);
-        if (*found == 0 || (*found >> NUMBER_BITS == tag >> NUMBER_BITS &&
+        if (*found == 0 || (*found >> TAG_SHIFT == hash >> (32 + TAG_SHIFT) &&
                             same_key(slot_at(memory, number_of(*found))->key, key)))
             return &memory->index[at];
     }
@@ -191,7 +203,8 @@ static uint32_t start_of(uint64_t low)
     return ((uint32_t)(low & 0xffffff) * UINT32_C(0x9e3779b1)) >> 16;
 }
 
-static const struct slot *recall(const struct memory *memory, struct words words)
+/* The spot, or 0. */
+static spot recall(const struct memory *memory, struct words words)
 {
     uint32_t lengths = atomic_load_explicit(&memory->lengths[start_of(words.low)],
                                             memory_order_relaxed);
@@ -203,9 +216,9 @@ static const struct slot *recall(const struct memory *memory, struct words words
         spot found;
         find_spot(memory, key, hash_of(key), &found);
         if (found != 0)
-            return slot_at(memory, number_of(found));
+            return found;
     }
-    return NULL;
+    return 0;
 }
 
 /* Bytes of the displacement at its end that leads to its target; 0: there is none. */
@@ -237,12 +250,12 @@ static void note_length(struct memory *memory, uint64_t low, uint32_t length)
 }
 
 /* Unless the key is there by now. */
-static void put_spot(struct memory *memory, struct key key, uint32_t number)
+static void put_spot(struct memory *memory, const struct slot *slot, uint32_t number)
 {
-    uint64_t hash = hash_of(key);
-    spot found, wanted = tag_of(hash) | (number + 1);
+    uint64_t hash = hash_of(slot->key);
+    spot found, wanted = spot_of(hash, slot->insn.length, number);
     for (;;) {
-        _Atomic spot *at = find_spot(memory, key, hash, &found);
+        _Atomic spot *at = find_spot(memory, slot->key, hash, &found);
         if (found != 0 || atomic_compare_exchange_strong_explicit(
                               at, &found, wanted, memory_order_release,
                               memory_order_relaxed))
@@ -296,7 +309,7 @@ static void remember(struct decoder *decoder, struct memory *memory,
     if (!slot)
         return;
     *slot = (struct slot){key_of(words.low, words.high, length), kept};
-    put_spot(memory, slot->key, number);
+    put_spot(memory, slot, number);
     note_length(memory, words.low, length);
 }
 
@@ -314,14 +327,14 @@ static bool decode(struct decoder *decoder, struct memory *memory, struct bytes 
     uint32_t offset = out->offset;
     struct words words = {word_at(bytes.at, bytes.size, 0),
                           word_at(bytes.at, bytes.size, 8)};
-    const struct slot *slot = recall(memory, words);
-    if (slot && slot->insn.length <= bytes.size) {
-        place(slot, bytes.at, offset, out);
+    spot found = recall(memory, words);
+    if (found != 0 && size_of(found) <= bytes.size) {
+        place(slot_at(memory, number_of(found)), size_of(found), bytes.at, offset, out);
         return true;
     }
     if (!decoder->target->decode(bytes.at, bytes.size, offset, out))
         return false;
-    if (!slot)
+    if (found == 0)
         remember(decoder, memory, bytes.at, words, out);
     return true;
 }
@@ -344,6 +357,78 @@ bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
     return decode(decoder, &decoder->anything, (struct bytes){bytes, size}, out);
 }
 
+/* --- every offset --- */
+
+/* At a place from which all distances lead to places that have a number. */
+static struct attempt attempt_at(struct decoder *decoder, struct bytes bytes)
+{
+    const uint32_t place = UINT32_C(1) << 31;
+    struct insn insn = {0};
+    if (!decoder_try(decoder, bytes.at, bytes.size, place, &insn))
+        return (struct attempt){.length = 0};
+    bool relative = (insn.traits & INSN_PC_RELATIVE) != 0 && insn.target != NO_INDEX;
+    int64_t distance = relative ? (int64_t)insn.target - place : 0;
+    return (struct attempt){.distance = (int32_t)distance,
+                            .length = insn.length,
+                            .flow = insn.flow,
+                            .relative = relative && distance <= INT32_MAX};
+}
+
+static const struct attempt *known_range(struct decoder *decoder, struct bytes key)
+{
+    pthread_mutex_lock(&decoder->lock);
+    uint32_t number = table_find(decoder->ranges, key.at, key.size);
+    const struct attempt *known =
+        number == NO_INDEX ? NULL : decoder->attempts.items[number];
+    pthread_mutex_unlock(&decoder->lock);
+    return known;
+}
+
+/* Two workers may have tried the same. */
+static void note_range(struct decoder *decoder, struct bytes key,
+                       const struct attempt *attempts)
+{
+    pthread_mutex_lock(&decoder->lock);
+    if (table_intern(decoder->ranges, key.at, key.size) == decoder->attempts.count)
+        array_push(decoder->arena, &decoder->attempts, attempts);
+    pthread_mutex_unlock(&decoder->lock);
+}
+
+/* What an attempt may look at lies in the range, or at most an instruction behind it. The
+ * key says where the range ends. */
+static struct bytes key_of_range(struct decoder *decoder, struct bytes bytes,
+                                 uint32_t start, uint32_t end)
+{
+    uint64_t behind = bytes.size - end;
+    uint64_t size = end - start + (behind < LONGEST ? behind : LONGEST);
+    pthread_mutex_lock(&decoder->lock);
+    uint8_t *key = arena_alloc(decoder->arena, size + sizeof end);
+    pthread_mutex_unlock(&decoder->lock);
+    store_le(key, sizeof end, end - start);
+    memcpy(key + sizeof end, bytes.at + start, size);
+    return (struct bytes){key, size + sizeof end};
+}
+
+const struct attempt *decoder_try_all(struct decoder *decoder, struct bytes bytes,
+                                      uint32_t start, uint32_t end)
+{
+    if (!decoder->remembers)
+        return NULL;
+    struct bytes key = key_of_range(decoder, bytes, start, end);
+    const struct attempt *known = known_range(decoder, key);
+    if (known)
+        return known;
+    pthread_mutex_lock(&decoder->lock);
+    struct attempt *attempts =
+        arena_new_array(decoder->arena, struct attempt, end - start);
+    pthread_mutex_unlock(&decoder->lock);
+    for (uint32_t at = start; at < end; at++)
+        attempts[at - start] = attempt_at(
+            decoder, (struct bytes){bytes.at + at, bytes.size - at});
+    note_range(decoder, key, attempts);
+    return attempts;
+}
+
 /* --- room --- */
 
 /* A quarter of the room is left, and there is as much as is expected of new code. */
@@ -363,7 +448,7 @@ static void expect(struct arena *arena, struct memory *memory, uint64_t more)
         return;
     make_index(arena, memory, bits);
     for (uint32_t i = 0; i < memory->count; i++)
-        put_spot(memory, slot_at(memory, i)->key, i);
+        put_spot(memory, slot_at(memory, i), i);
 }
 
 void decoder_expect(struct decoder *decoder, uint64_t code, uint64_t anything)

@@ -19,7 +19,7 @@ struct decoder *decoder_new(struct arena *arena, const struct target *target);
  * every offset. Nobody else may be at work. Without, it remembers less, and is slower. */
 void decoder_expect(struct decoder *decoder, uint64_t code, uint64_t anything);
 
-/* These two may be called by any number of workers at once. */
+/* All that follow may be called by any number of workers at once. */
 
 /* What target.decode() says. */
 bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
@@ -28,5 +28,22 @@ bool decoder_decode(struct decoder *decoder, const uint8_t *bytes, uint64_t size
 /* The same for bytes that may be anything. */
 bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
                  uint32_t offset, struct insn *out);
+
+/* What decoder_try() says of one offset, as far as control is concerned. */
+struct attempt {
+    int32_t distance; /* relative: from its start to the place that is meant */
+    uint8_t length;   /* bytes; 0: no instruction */
+    uint8_t flow;     /* enum flow */
+    bool relative;    /* has a PC-relative field that leads less than 2 GB away */
+};
+
+enum { MOST_INSN_BYTES = 15 }; /* bytes, on any machine */
+
+/* Of every offset from `start` up to `end`, in that order. Equal bytes are tried once: those
+ * of the range and, since the last attempts look at them, up to MOST_INSN_BYTES behind it. NULL
+ * where instructions have one length: decoding them takes no longer than this. They live as
+ * long as the decoder. */
+const struct attempt *decoder_try_all(struct decoder *decoder, struct bytes bytes,
+                                      uint32_t start, uint32_t end);
 
 #endif
