@@ -8,6 +8,44 @@
  */
 #include "outliner/choose/choose.h"
 
+/* The return address has been stored, and the next row, in a straight line from here and
+ * before any call, says where. The rewriter states that row at the site already. */
+static bool is_told_soon(const struct facts *facts, uint32_t insn)
+{
+    const struct program *program = facts->program;
+    uint32_t next = facts->at[insn].row_end;
+    if (!fact_is(facts, insn, FACT_LINK_STORED) || next >= program->insn_count ||
+        program->insns[next].function != program->insns[insn].function ||
+        facts->at[next].row == ROW_NONE) {
+        return false;
+    }
+    for (uint32_t i = insn; i < next; i++) {
+        if (program->insns[i].flow != FLOW_NEXT ||
+            (program->insns[i + 1].traits & INSN_LEADER) != 0) {
+            return false;
+        }
+    }
+    const struct row *row = row_get(program->rows, facts->at[next].row);
+    const struct rule *rule = row_rule(row, program->target->dwarf_return_column);
+    return rule != NULL && rule->kind == RULE_OFFSET;
+}
+
+static bool row_finds_link(const struct facts *facts, uint32_t insn)
+{
+    const struct row *row = row_get(facts->program->rows, facts->at[insn].row);
+    uint32_t column = facts->program->target->dwarf_return_column;
+    return rule_keeps_value(row_rule(row, column));
+}
+
+/* The row that an unwinder finds at a call that takes the place of the instruction (and
+ * keeps the link register nowhere). */
+static uint32_t row_at_call(const struct facts *facts, uint32_t insn)
+{
+    bool told = fact_is(facts, insn, FACT_LINK_STORED) && !link_is_live(facts, insn) &&
+                row_finds_link(facts, insn);
+    return facts->at[told ? facts->at[insn].row_end : insn].row;
+}
+
 /* The payload has saved the register in the frame. The helper's own rows say so, too:
  * its slot is as far from the helper's frame at every site, and can be stated there. */
 static bool is_slot(const struct target *target, const struct row *before,
@@ -68,7 +106,7 @@ static bool is_signed_late(const struct facts *facts, const struct payload *payl
 static bool row_stays_true(const struct facts *facts, uint32_t insn, uint32_t now_row,
                            const struct payload *payload)
 {
-    uint32_t before_row = facts->at[insn].row;
+    uint32_t before_row = row_at_call(facts, insn);
     const struct program *program = facts->program;
     if (before_row == ROW_NONE || now_row == ROW_NONE) {
         return false;
@@ -122,7 +160,7 @@ static uint64_t slots_at(const struct facts *facts, uint32_t insn, uint32_t i,
 {
     const struct program *program = facts->program;
     const struct target *target = program->target;
-    const struct row *before = row_get(program->rows, facts->at[insn].row);
+    const struct row *before = row_get(program->rows, row_at_call(facts, insn));
     const struct row *now = row_get(program->rows, facts->at[i].row);
     uint64_t key = 0;
     for (uint32_t r = 0; r < now->rule_count; r++) {
@@ -148,7 +186,8 @@ uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
         key = slots ? mix(key, slots) : key;
     }
     uint32_t behind = facts_behind(facts, insn, length);
-    if (behind == NO_INDEX || facts->at[behind].row == facts->at[insn].row ||
+    if (behind == NO_INDEX || behind < facts->at[insn].row_end ||
+        facts->at[behind].row == row_at_call(facts, insn) ||
         facts->at[behind].row == ROW_NONE || facts->at[insn].row == ROW_NONE) {
         return key;
     }
@@ -157,27 +196,6 @@ uint64_t slots_key(const struct facts *facts, uint32_t insn, uint32_t length)
     }
     uint64_t late = slots_at(facts, insn, behind, written);
     return late ? mix(key, late) : key;
-}
-
-/* The return address has been stored, and the next row, in a straight line from here,
- * says where. The rewriter says it earlier then, so no call loses it. */
-static bool is_told_soon(const struct facts *facts, uint32_t insn)
-{
-    const struct program *program = facts->program;
-    uint32_t next = facts->at[insn].row_end;
-    if (!fact_is(facts, insn, FACT_LINK_STORED) || next >= program->insn_count ||
-        program->insns[next].function != program->insns[insn].function ||
-        facts->at[next].row == ROW_NONE) {
-        return false;
-    }
-    for (uint32_t i = insn + 1; i <= next; i++) {
-        if ((program->insns[i].traits & INSN_LEADER) != 0) {
-            return false;
-        }
-    }
-    const struct row *row = row_get(program->rows, facts->at[next].row);
-    const struct rule *rule = row_rule(row, program->target->dwarf_return_column);
-    return rule != NULL && rule->kind == RULE_OFFSET;
 }
 
 /* The second witness: where the row finds the return address in the link register, it
@@ -194,6 +212,5 @@ bool link_is_live(const struct facts *facts, uint32_t insn)
     if (facts->at[insn].row == ROW_NONE || is_told_soon(facts, insn)) {
         return false;
     }
-    const struct row *row = row_get(facts->program->rows, facts->at[insn].row);
-    return rule_keeps_value(row_rule(row, target->dwarf_return_column));
+    return row_finds_link(facts, insn);
 }

@@ -45,35 +45,26 @@ struct frame_editor {
     uint32_t start, end; /* new section offsets */
     struct changes changes;
     /* `late` holds until old offset `late_end`, and a site in it has overwritten the
-     * link register: `told` takes its place from there on. ROW_NONE: no such row. */
+     * link register: `told`, the next row, takes its place from there on. ROW_NONE: no
+     * such row. */
     uint32_t late, late_end, told;
 };
 
-/* A site overwrites the link register where the row still finds the return address
- * there: it has been stored, and the next row says where (choose has looked). What that
- * row says is said now. */
+/* What a site says too early, if it does. */
 static void tell_link(struct frame_editor *editor, const struct edit *edit,
                       uint32_t row)
 {
-    const struct target *target = editor->program->target;
     const struct fde *fde = editor->fde;
-    if (edit->site == NO_INDEX || target->link_register >= 64 || row == ROW_NONE ||
-        row == editor->late)
+    if (edit->site == NO_INDEX || row == ROW_NONE || row == editor->late)
         return;
     uint32_t form = editor->plan->sites[edit->site].form;
-    if ((form != FORM_PLAIN && form != FORM_THUNK) ||
-        !row_holds_link(target, row_get(editor->program->rows, row)))
+    if (!row_is_told_early(editor->program, row, form))
         return;
-    uint32_t c = 0;
-    while (c < fde->change_count && fde->changes[c].offset <= edit->start)
-        c++;
-    assert(c < fde->change_count);
-    const struct row *next = row_get(editor->program->rows, fde->changes[c].row);
-    const struct rule *rule = row_rule(next, target->dwarf_return_column);
-    assert(rule && rule->kind == RULE_OFFSET);
+    uint32_t next = fde_change_at(fde, edit->start) + 1;
+    assert(next < fde->change_count);
     editor->late = row;
-    editor->late_end = fde->changes[c].offset;
-    editor->told = row_with_rule(editor->arena, editor->program->rows, row, rule);
+    editor->late_end = fde->changes[next].offset;
+    editor->told = fde->changes[next].row;
 }
 
 static uint32_t told_row(const struct frame_editor *editor, uint32_t row, uint32_t old)

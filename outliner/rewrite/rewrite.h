@@ -263,10 +263,10 @@ bool stays_change_rows(struct arena *arena, const struct program *program,
                        const struct fde *fde, struct fde *out);
 
 /* rows.c: rows that exist only because of us. */
-uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
-                       const struct rule *rule);
-/* The return address is in the link register. */
-bool row_holds_link(const struct target *target, const struct row *row);
+/* A site in this row overwrites the link register although the row still finds the return
+ * address there: it has been stored, and the next row says where (choose has looked). So
+ * that one is stated at the site already. */
+bool row_is_told_early(const struct program *program, uint32_t row, uint32_t form);
 /* The row while the link register is kept as the form says. */
 uint32_t row_while_saved(struct arena *arena, const struct program *program,
                          uint32_t row, const struct site *site);

@@ -22,8 +22,8 @@
 
 enum { DW_OP_BREG0 = 0x70, DW_OP_BREGX = 0x92 };
 
-uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
-                       const struct rule *rule)
+static uint32_t row_with_rule(struct arena *arena, struct row_table *rows, uint32_t row,
+                              const struct rule *rule)
 {
     struct row copy = *row_get(rows, row);
     struct rule *rules = arena_new_array(arena, struct rule, copy.rule_count + 1);
@@ -63,9 +63,16 @@ static bool told_by_stack(const struct target *target, const struct row *row)
 
 /* The return address is in the link register. Otherwise that register holds something
  * else, and whoever keeps it says nothing about the return address. */
-bool row_holds_link(const struct target *target, const struct row *row)
+static bool row_holds_link(const struct target *target, const struct row *row)
 {
     return rule_keeps_value(row_rule(row, target->dwarf_return_column));
+}
+
+bool row_is_told_early(const struct program *program, uint32_t row, uint32_t form)
+{
+    return program->target->link_register < 64 && row != ROW_NONE &&
+           (form == FORM_PLAIN || form == FORM_THUNK) &&
+           row_holds_link(program->target, row_get(program->rows, row));
 }
 
 static uint32_t row_on_stack(struct arena *arena, const struct program *program,
@@ -110,7 +117,9 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
 
 /* Where a called helper is, as far as unwinding goes. */
 struct inside {
-    uint32_t before, now; /* the function's rows: at the site, and by now */
+    uint32_t before, now; /* the function's rows: at the call, and by now */
+    uint32_t late_end;    /* instruction index; until there `before` holds, which has been
+                             told before its time. 0: it has not */
     int64_t depth;        /* bytes that the payload has lowered SP by */
     int64_t shift;        /* bytes from the helper's CFA up to SP at the site */
     uint64_t written;     /* registers that the payload has written */
@@ -134,6 +143,12 @@ static bool is_written(const struct target *target, const struct inside *inside,
 {
     uint8_t reg = target->register_of_dwarf(column);
     return reg < 64 && (inside->written >> reg & 1);
+}
+
+static uint32_t row_by_now(const struct program *program, const struct inside *inside,
+                           uint32_t insn)
+{
+    return insn < inside->late_end ? inside->before : program_row(program, insn);
 }
 
 static uint32_t called_row(struct arena *arena, const struct program *program,
@@ -163,16 +178,28 @@ static uint32_t called_row(struct arena *arena, const struct program *program,
     return result;
 }
 
+static void look_at_call(const struct program *program, const struct site *site,
+                         struct inside *inside)
+{
+    uint32_t row = program_row(program, site->insn);
+    inside->before = row;
+    if (!row_is_told_early(program, row, site->form))
+        return;
+    inside->late_end = site->insn + 1;
+    while ((inside->before = program_row(program, inside->late_end)) == row)
+        inside->late_end++;
+}
+
 void rows_of_helper(struct arena *arena, const struct program *program,
                     const struct helper *helper, const struct site *first,
                     uint32_t *rows)
 {
-    struct inside inside = {.before = program_row(program, first->insn),
-                            .shift = (int64_t)helper->stack_shift -
+    struct inside inside = {.shift = (int64_t)helper->stack_shift -
                                      program->target->call_pushes};
+    look_at_call(program, first, &inside);
     for (uint32_t i = 0; i < helper->length; i++) {
         const struct insn *insn = &program->insns[first->insn + i];
-        inside.now = program_row(program, first->insn + i);
+        inside.now = row_by_now(program, &inside, first->insn + i);
         if (helper->entry_row == ROW_NONE)
             rows[i] = ROW_NONE;
         else if (helper->tail)
@@ -189,7 +216,7 @@ void rows_of_helper(struct arena *arena, const struct program *program,
         &program->functions[program_function_of_insn(program, first->insn)];
     uint32_t behind = first->insn + helper->length;
     if (behind < function->first_insn + function->insn_count)
-        inside.now = program_row(program, behind);
+        inside.now = row_by_now(program, &inside, behind);
     bool returns = helper->entry_row != ROW_NONE && !helper->tail;
     rows[helper->length] =
         returns ? called_row(arena, program, &inside) : rows[helper->length - 1];

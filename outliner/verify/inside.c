@@ -82,12 +82,14 @@ static struct inside look_inside(struct walk *walk, struct keeping keeping)
 {
     const struct entered *first = walk_first_call(walk);
     bool behind = walk->before.offset >= walk->end;
+    uint32_t now = behind ? walk->last_row : row_before(walk);
+    /* What was told before its time is true of that time, too. */
     return (struct inside){
         .before = walk->before,
         .after = walk->after,
-        .site = first->row,
-        .now = behind ? walk->last_row : row_before(walk),
-        .last = walk->last_row,
+        .site = first->caller,
+        .now = now == first->row ? first->caller : now,
+        .last = walk->last_row == first->row ? first->caller : walk->last_row,
         .depth = walk_shift(walk) - walk->verify->target->call_pushes,
         .written = first->written,
         .stated = stated_around(walk),
@@ -183,6 +185,7 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     const struct fde *old, *new;
     uint32_t before = row_of_spot(&verify->before, walk->before, &old);
     uint32_t after = row_of_spot(&verify->after, walk->after, &new);
+    walk->row = before;
     if (walk_open_call(walk)) {
         struct inside inside = look_inside(walk, keeping);
         return (inside.site == ROW_NONE && after == ROW_NONE) ||
@@ -196,7 +199,7 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     if (told && walk->link_lost && row_keeps_link(verify, after))
         return walk_fail(walk, err, "an unwind row finds a return address that is lost");
     if (told)
-        before = row_with_link_told(verify, walk->before);
+        before = walk->row = row_with_link_told(verify, walk->before);
     if (!told || walk->depth > 0)
         before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))

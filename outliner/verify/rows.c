@@ -209,6 +209,18 @@ bool row_is_saved(const struct verify *verify, uint32_t before, uint32_t after,
            (!rule_keeps_value(kept) && after == changed_row(verify, row, kept, shift));
 }
 
+/* Nothing but instructions that go on to the next one, up to an offset. */
+static bool is_straight(const struct verify *verify, struct spot spot, uint32_t end)
+{
+    struct view view;
+    for (; spot.offset < end; spot.offset += view.insn.length) {
+        if (!view_at(verify, &verify->before, spot, &view) ||
+            view.insn.flow != FLOW_NEXT)
+            return false;
+    }
+    return true;
+}
+
 uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
 {
     const struct fde *fde;
@@ -222,8 +234,9 @@ uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
         c < fde->change_count ? known_row(verify, fde->changes[c].row) : NULL;
     const struct rule *rule =
         next ? row_rule(next, verify->target->dwarf_return_column) : NULL;
-    return rule && rule->kind == RULE_OFFSET
-               ? changed_row(verify, known_row(verify, number), rule, 0)
+    return rule && rule->kind == RULE_OFFSET &&
+                   is_straight(verify, spot, fde->changes[c].offset)
+               ? fde->changes[c].row
                : number;
 }
 

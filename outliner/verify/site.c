@@ -87,6 +87,7 @@ static bool enter(struct walk *walk, struct entered entered, struct spot target,
                   struct error *err)
 {
     entered.row = row_of_spot(&walk->verify->before, walk->before, NULL);
+    entered.caller = walk->row;
     entered.link_stored = walk->link_stored && entered.row == walk->last_row;
     uint32_t row = row_of_spot(&walk->verify->after, walk->after, NULL);
     entered.link_told = !row_keeps_link(walk->verify, row);

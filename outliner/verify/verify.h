@@ -243,8 +243,9 @@ uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde
 uint32_t row_end(const struct side *side, struct spot spot);
 /* The row leaves the return address in the link register. */
 bool row_keeps_link(const struct verify *verify, uint32_t row);
-/* The row of `before` there; where it leaves the return address in the link register, the
- * next row knows better: with what that says. */
+/* The row of `before` there; or, where that leaves the return address in the link register
+ * and the next one, in a straight line from here and before any call, says where it has
+ * been stored: that one. */
 uint32_t row_with_link_told(const struct verify *verify, struct spot spot);
 enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
 /* Where a site keeps the link register. */
@@ -339,6 +340,8 @@ struct entered {
     bool call;              /* else by a jump */
     struct keeping keeping; /* of the link register, around the call */
     uint32_t row;           /* the row of `before` at the payload's first instruction */
+    uint32_t caller;        /* what an unwinder has to find at the call: that, or the next
+                               one if it is told before its time */
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
     uint32_t outer;         /* the row of `after` at a call from inside a helper */
@@ -370,6 +373,7 @@ struct walk {
     bool link_stored;
     /* A helper has overwritten it meanwhile: the output must say where it was stored. */
     bool link_lost;
+    uint32_t row; /* what the output's row at the next instruction has been held against */
 };
 #define NOT_KEPT ((struct keeping){SAVE_NONE, 0, false})
 #define walk_fail(walk, err, ...)                                                      \

@@ -54,7 +54,7 @@ class Lto(Clang):
         flags = flags + ["-flto", "--target=%s-linux-gnu" % target]
         parts = compile_all(["clang-19", "-Oz"], sources, flags, folder + "/parts")
         # What a program does not show is internal; what it needs of others does not matter.
-        shown = ["-e", "main"] if program in corpus.WITH_MAIN else ["-shared"]
+        shown = ["-e", "main"] if program in corpus.WITH_MAIN else ["-shared", "-Bsymbolic"]
         made = []
         for name, options in (("plain", self.plain), ("rival", self.rival)):
             out = "%s/%s.o" % (folder, name)
