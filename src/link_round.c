@@ -73,6 +73,7 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     helpers_note(link->helpers, objects);
     struct plan_options choice = plan_options_of(link->options);
     plan_make(stage, *program, &tokens, &choice, plan);
+    plan->stack_rows = round == 1 && (choice.without & TECHNIQUE_ROWS) == 0;
     return true;
 }
 

@@ -96,8 +96,8 @@ const struct option options_table[] = {
      "1, the default: choose helpers fast; 2: look for a better choice, for half as much "
      "time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
-     "an experiment: do without stay-in-place, joins, short-branches, leftovers or "
-     "shared-entries; may be repeated"                                                                          },
+     "an experiment: do without stay-in-place, joins, short-branches, leftovers, "
+     "shared-entries or stack-rows; may be repeated"                                                                          },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },

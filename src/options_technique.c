@@ -20,6 +20,7 @@ static const struct {
     {"short-branches", TECHNIQUE_SHORT},
     {"leftovers", TECHNIQUE_LEFTOVERS},
     {"shared-entries", TECHNIQUE_UNITE},
+    {"stack-rows", TECHNIQUE_ROWS},
 };
 
 bool options_technique(const char *name, uint32_t *out, struct error *err)

@@ -65,6 +65,8 @@ struct plan {
     const struct site *sites;
     uint32_t site_count;
     bool short_branches;    /* long branches become short ones where that will do */
+    bool stack_rows;        /* rows told by the frame pointer are told by SP where they can
+                               be; only in a first round, whose code the checker knows */
     int64_t predicted_code; /* code bytes saved, padding counted: filled by plan_price() */
     int64_t predicted_eh;   /* .eh_frame bytes saved */
     int64_t predicted_hdr;  /* .eh_frame_hdr bytes saved */
@@ -91,6 +93,7 @@ enum technique {
     TECHNIQUE_SHORT = 1u << 2, /* short branches where long ones have become needless */
     TECHNIQUE_LEFTOVERS = 1u << 3, /* single sites that are the end of a helper */
     TECHNIQUE_UNITE = 1u << 4,     /* unwind entries that functions share */
+    TECHNIQUE_ROWS = 1u << 5,      /* rows that are told by SP */
 };
 
 /* --- cut.c --- */

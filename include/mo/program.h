@@ -246,6 +246,9 @@ const char *program_function_name(const struct program *program, uint32_t functi
 uint32_t program_relocs(const struct program *program, uint32_t insn, uint32_t *first);
 /* The row at an instruction; ROW_NONE without an FDE. */
 uint32_t program_row(const struct program *program, uint32_t insn);
+/* That row tells the CFA by SP, and SP has moved in the same block since it began: it comes
+ * late, and finds no frame. */
+bool program_row_is_stale(const struct program *program, uint32_t insn);
 
 /* The jump table of an indirect jump, or NULL. */
 const struct jump_table *table_of_insn(const struct program *program, uint32_t insn);

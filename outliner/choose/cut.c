@@ -28,7 +28,8 @@ struct plan plan_cut(struct arena *arena, const struct plan *plan, uint32_t coun
     const uint32_t *numbers = renumber(arena, plan, count);
     struct helper *helpers = arena_new_array(arena, struct helper, count);
     struct site *sites = arena_new_array(arena, struct site, plan->site_count);
-    struct plan part = {.helpers = helpers, .sites = sites};
+    struct plan part = {
+        .helpers = helpers, .sites = sites, .stack_rows = plan->stack_rows};
     for (uint32_t i = 0; i < count; i++) {
         if (numbers[i] == NO_INDEX)
             continue;

@@ -9,7 +9,8 @@
 #include "outliner/choose/choose.h"
 
 /* The return address has been stored, and the next row, in a straight line from here and
- * before any call, says where. The rewriter states that row at the site already. */
+ * before any call, says where. The rewriter says it at the site already: with all of that
+ * row, where this one finds no frame. */
 static bool is_told_soon(const struct facts *facts, uint32_t insn)
 {
     const struct program *program = facts->program;
@@ -42,7 +43,8 @@ static bool row_finds_link(const struct facts *facts, uint32_t insn)
 static uint32_t row_at_call(const struct facts *facts, uint32_t insn)
 {
     bool told = fact_is(facts, insn, FACT_LINK_STORED) && !link_is_live(facts, insn) &&
-                row_finds_link(facts, insn);
+                row_finds_link(facts, insn) &&
+                program_row_is_stale(facts->program, insn);
     return facts->at[told ? facts->at[insn].row_end : insn].row;
 }
 

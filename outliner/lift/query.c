@@ -230,6 +230,24 @@ uint32_t program_row(const struct program *program, uint32_t insn)
     return fde_row_at(&frames->fdes[function->fde], program->insns[insn].offset);
 }
 
+bool program_row_is_stale(const struct program *program, uint32_t insn)
+{
+    uint32_t number = program_row(program, insn);
+    if (number == ROW_NONE)
+        return false;
+    const struct row *row = row_get(program->rows, number);
+    if (row->cfa_is_expression ||
+        row->cfa_register != program->target->dwarf_stack_column)
+        return false;
+    for (uint32_t i = insn; i > 0 && !(program->insns[i].traits & INSN_LEADER) &&
+                            program_row(program, i - 1) == number;
+         i--) {
+        if (program->insns[i - 1].traits & INSN_SP_ADJUST)
+            return true;
+    }
+    return false;
+}
+
 struct referent program_referent(const struct object *object, const struct reloc *reloc,
                                  uint8_t bias)
 {

@@ -41,30 +41,35 @@ struct frame_editor {
     const struct program *program;
     const struct plan *plan;
     const struct layout *layout;
+    uint32_t code; /* code index */
     const struct fde *fde;
     uint32_t start, end; /* new section offsets */
     struct changes changes;
     /* `late` holds until old offset `late_end`, and a site in it has overwritten the
-     * link register: `told`, the next row, takes its place from there on. ROW_NONE: no
-     * such row. */
+     * link register: `told` takes its place from there on. ROW_NONE: no such row. */
     uint32_t late, late_end, told;
 };
 
-/* What a site says too early, if it does. */
+/* A site overwrites the link register where the row still finds the return address
+ * there: it has been stored, and the next row says where (choose has looked). That is
+ * said now; and if the row is stale anyway, all of the next one. */
 static void tell_link(struct frame_editor *editor, const struct edit *edit,
                       uint32_t row)
 {
     const struct fde *fde = editor->fde;
     if (edit->site == NO_INDEX || row == ROW_NONE || row == editor->late)
         return;
-    uint32_t form = editor->plan->sites[edit->site].form;
-    if (!row_is_told_early(editor->program, row, form))
+    const struct program *program = editor->program;
+    const struct site *site = &editor->plan->sites[edit->site];
+    if (!row_loses_link(program, row, site->form))
         return;
     uint32_t next = fde_change_at(fde, edit->start) + 1;
     assert(next < fde->change_count);
     editor->late = row;
     editor->late_end = fde->changes[next].offset;
     editor->told = fde->changes[next].row;
+    if (!program_row_is_stale(program, site->insn))
+        editor->told = row_with_link_of(editor->arena, program, row, editor->told);
 }
 
 static uint32_t told_row(const struct frame_editor *editor, uint32_t row, uint32_t old)
@@ -153,6 +158,10 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
                     "an unwind entry of edited code cannot be read (a bug "
                     "of mo-link)");
     }
+    struct fde retold;
+    if (edited && !rows_differ && editor->plan->stack_rows &&
+        rows_retold(editor->arena, editor->program, editor->code, fde, &retold))
+        editor->fde = &retold;
     edit_rows(editor, first);
     *out = (struct fde_edit){.rewrite = true,
                              .length = editor->end - editor->start,
@@ -205,6 +214,7 @@ static bool edit_object(const struct frame_job *job, struct frame_edits *out,
                                       .program = job->program,
                                       .plan = job->plan,
                                       .layout = &job->layouts[code],
+                                      .code = code,
                                       .fde = differ ? &weaker : fde,
                                       .late = ROW_NONE,
                                       .changes = {.arena = job->arena}};

@@ -262,11 +262,18 @@ bool stays_change_rows(struct arena *arena, const struct program *program,
                        const struct stay_list *list, uint32_t code,
                        const struct fde *fde, struct fde *out);
 
+/* retell.c: the entry with its rows told by SP where they can be and that is shorter; false
+ * when there are none. */
+bool rows_retold(struct arena *arena, const struct program *program, uint32_t code,
+                 const struct fde *fde, struct fde *out);
+
 /* rows.c: rows that exist only because of us. */
-/* A site in this row overwrites the link register although the row still finds the return
- * address there: it has been stored, and the next row says where (choose has looked). So
- * that one is stated at the site already. */
-bool row_is_told_early(const struct program *program, uint32_t row, uint32_t form);
+/* A site in this row overwrites the link register although the row finds the return address
+ * there. */
+bool row_loses_link(const struct program *program, uint32_t row, uint32_t form);
+/* The row with what `other` says of the return address. */
+uint32_t row_with_link_of(struct arena *arena, const struct program *program, uint32_t row,
+                          uint32_t other);
 /* The row while the link register is kept as the form says. */
 uint32_t row_while_saved(struct arena *arena, const struct program *program,
                          uint32_t row, const struct site *site);

@@ -68,7 +68,7 @@ static bool row_holds_link(const struct target *target, const struct row *row)
     return rule_keeps_value(row_rule(row, target->dwarf_return_column));
 }
 
-bool row_is_told_early(const struct program *program, uint32_t row, uint32_t form)
+bool row_loses_link(const struct program *program, uint32_t row, uint32_t form)
 {
     return program->target->link_register < 64 && row != ROW_NONE &&
            (form == FORM_PLAIN || form == FORM_THUNK) &&
@@ -114,6 +114,15 @@ uint32_t row_while_saved(struct arena *arena, const struct program *program,
 }
 
 /* --- helpers --- */
+
+uint32_t row_with_link_of(struct arena *arena, const struct program *program, uint32_t row,
+                          uint32_t other)
+{
+    const struct rule *rule = row_rule(row_get(program->rows, other),
+                                       program->target->dwarf_return_column);
+    assert(rule && rule->kind == RULE_OFFSET);
+    return row_with_rule(arena, program->rows, row, rule);
+}
 
 /* Where a called helper is, as far as unwinding goes. */
 struct inside {
@@ -183,7 +192,8 @@ static void look_at_call(const struct program *program, const struct site *site,
 {
     uint32_t row = program_row(program, site->insn);
     inside->before = row;
-    if (!row_is_told_early(program, row, site->form))
+    if (!row_loses_link(program, row, site->form) ||
+        !program_row_is_stale(program, site->insn))
         return;
     inside->late_end = site->insn + 1;
     while ((inside->before = program_row(program, inside->late_end)) == row)

@@ -177,6 +177,29 @@ static uint32_t row_at_exit(const struct walk *walk, uint32_t before, uint32_t a
     return row_intern(verify->rows, &copy);
 }
 
+/* The row of `before` tells the CFA by SP, which has moved since in a straight line: no
+ * unwinder finds a frame in it. */
+static bool is_stale(const struct walk *walk, uint32_t number)
+{
+    if (!walk->row_stale || number != walk->last_row || number >= ROW_UNREAD)
+        return false;
+    const struct row *row = row_get(walk->verify->rows, number);
+    return !row->cfa_is_expression &&
+           row->cfa_register == walk->verify->target->dwarf_stack_column;
+}
+
+/* The return address has been stored, and the output says so before `before` does: with
+ * all of the next row, where the one that holds is stale, else in that one. */
+static uint32_t row_told_early(struct walk *walk, uint32_t before, uint32_t after)
+{
+    const struct verify *verify = walk->verify;
+    uint32_t half = row_with_link_told(verify, walk->before, false);
+    if (half == after || !is_stale(walk, before))
+        return half;
+    walk->row = row_with_link_told(verify, walk->before, true);
+    return walk->row;
+}
+
 /* The row at the next instruction of the output is what it must be. A helper that has
  * been called has a frame of its own; code without unwind data does not care which. */
 bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err)
@@ -199,7 +222,8 @@ bool walk_check_row(struct walk *walk, struct keeping keeping, struct error *err
     if (told && walk->link_lost && row_keeps_link(verify, after))
         return walk_fail(walk, err, "an unwind row finds a return address that is lost");
     if (told)
-        before = walk->row = row_with_link_told(verify, walk->before);
+        before = row_told_early(walk, before, after);
+    before = walk_row_told(walk, before, after);
     if (!told || walk->depth > 0)
         before = row_at_exit(walk, before, after, keeping);
     if (!row_is_saved(verify, before, after, keeping))
@@ -339,6 +363,9 @@ static bool is_link_stored(const struct walk *walk, const struct view *before,
 void walk_note_link(struct walk *walk, const struct view *before, uint32_t row)
 {
     walk->link_stored = is_link_stored(walk, before, row);
+    walk->row_stale = before->insn.flow == FLOW_NEXT &&
+                      ((before->insn.traits & INSN_SP_ADJUST) ||
+                       (walk->row_stale && walk->last_row == row));
     walk->link_lost = walk->link_lost && walk->link_stored;
     walk->last_row = row;
 }

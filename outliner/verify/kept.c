@@ -65,14 +65,14 @@ static struct kept start(struct walk *walk, struct pair end)
 
 static bool keeps_row(struct kept *kept)
 {
-    const struct walk *walk = kept->walk;
+    struct walk *walk = kept->walk;
     const struct verify *verify = walk->verify;
     const struct fde *old, *new;
     if (walk->before.offset < kept->rows_end)
         return true;
     kept->row = row_of_spot(&verify->before, walk->before, &old);
-    if (kept->row == ROW_UNREAD ||
-        row_of_spot(&verify->after, walk->after, &new) != kept->row)
+    uint32_t now = row_of_spot(&verify->after, walk->after, &new);
+    if (kept->row == ROW_UNREAD || walk_row_told(walk, kept->row, now) != now)
         return false;
     uint32_t before = row_end(&verify->before, walk->before);
     uint32_t after = row_end(&verify->after, walk->after) - kept->shift;

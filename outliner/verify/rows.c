@@ -221,7 +221,7 @@ static bool is_straight(const struct verify *verify, struct spot spot, uint32_t 
     return true;
 }
 
-uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
+uint32_t row_with_link_told(const struct verify *verify, struct spot spot, bool stale)
 {
     const struct fde *fde;
     uint32_t number = row_of_spot(&verify->before, spot, &fde);
@@ -234,10 +234,11 @@ uint32_t row_with_link_told(const struct verify *verify, struct spot spot)
         c < fde->change_count ? known_row(verify, fde->changes[c].row) : NULL;
     const struct rule *rule =
         next ? row_rule(next, verify->target->dwarf_return_column) : NULL;
-    return rule && rule->kind == RULE_OFFSET &&
-                   is_straight(verify, spot, fde->changes[c].offset)
-               ? fde->changes[c].row
-               : number;
+    if (!rule || rule->kind != RULE_OFFSET ||
+        !is_straight(verify, spot, fde->changes[c].offset))
+        return number;
+    return stale ? fde->changes[c].row
+                 : changed_row(verify, known_row(verify, number), rule, 0);
 }
 
 /* --- called helpers --- */

@@ -243,10 +243,10 @@ uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde
 uint32_t row_end(const struct side *side, struct spot spot);
 /* The row leaves the return address in the link register. */
 bool row_keeps_link(const struct verify *verify, uint32_t row);
-/* The row of `before` there; or, where that leaves the return address in the link register
- * and the next one, in a straight line from here and before any call, says where it has
- * been stored: that one. */
-uint32_t row_with_link_told(const struct verify *verify, struct spot spot);
+/* The row of `before` there; where it leaves the return address in the link register, the
+ * next one, in a straight line from here and before any call, may say where it has been
+ * stored: with that, or, when the row is stale, that one. */
+uint32_t row_with_link_told(const struct verify *verify, struct spot spot, bool stale);
 enum save { SAVE_NONE, SAVE_REGISTER, SAVE_STACK };
 /* Where a site keeps the link register. */
 struct keeping {
@@ -365,12 +365,16 @@ struct walk {
         end; /* behind it, also when it is no function: what follows is other code */
     bool is_glued; /* the next instruction must follow at once: */
     struct spot glued;
+    bool is_told_known; /* SP tells its frames as well as the frame pointer: */
+    bool is_told_by_stack;
+    int64_t height;    /* bytes from SP up to the frame pointer there */
     bool below_sp;     /* that code touches memory below SP */
     uint64_t written;  /* registers that it writes anywhere */
     uint32_t last_row; /* of `before`, at the instruction taken last */
     /* `before` has just stored the link register in its frame, and no row says so yet:
      * a compiler that describes calls only states a prologue at its end. */
     bool link_stored;
+    bool row_stale; /* SP has moved since that row began */
     /* A helper has overwritten it meanwhile: the output must say where it was stored. */
     bool link_lost;
     uint32_t row; /* what the output's row at the next instruction has been held against */
@@ -385,6 +389,12 @@ void walk_know_function(struct walk *walk);
 /* Takes the walk over the instruction `view` of `before`, through as many helpers as it
  * needs. */
 bool walk_over(struct walk *walk, const struct view *view, struct error *err);
+
+/* --- told.c: rows that are told by another register --- */
+
+/* What has become of a row of `before` here, if it need not be the same: `before` itself, or
+ * where `after` is told by SP, the row that says the same. */
+uint32_t walk_row_told(struct walk *walk, uint32_t before, uint32_t after);
 
 /* --- inside.c: what must be so inside helpers --- */
 

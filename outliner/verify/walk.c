@@ -386,7 +386,7 @@ static void enter_function(struct walk *walk, const struct ranges *ranges,
         if (range->end > walk->function_end)
             walk->function_end = range->end;
     }
-    walk->is_known = false;
+    walk->is_known = walk->is_told_known = false;
 }
 
 static bool walk_section(struct walk *walk, struct section_map *map,

@@ -108,7 +108,7 @@ static uint32_t add_function(struct draft *draft, const char *name, uint32_t sec
                                              .type = STT_FUNC});
 }
 
-static uint32_t add_undefined(struct draft *draft, const char *name)
+static inline uint32_t add_undefined(struct draft *draft, const char *name)
 {
     return add_symbol(draft, (struct symbol){.name = name, .bind = STB_GLOBAL});
 }
@@ -122,7 +122,7 @@ static inline void add_reloc(struct draft *draft, uint32_t section, uint64_t off
 }
 
 /* One row: the CFA's offset from SP, and up to three rules. */
-static uint32_t row(struct scene *scene, int64_t cfa, struct rule a, struct rule b)
+static inline uint32_t row(struct scene *scene, int64_t cfa, struct rule a, struct rule b)
 {
     struct rule rules[2] = {a, b};
     uint32_t stack = scene->before.object.machine == EM_AARCH64 ? 31 : 7;
