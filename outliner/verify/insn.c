@@ -127,7 +127,8 @@ bool is_pc_field(const struct verify *verify, const struct view *view,
 static bool find_refs(const struct verify *verify, const struct side *side,
                       const struct view *view, struct refs *out)
 {
-    *out = (struct refs){0};
+    out->has_pc = false; /* (what nobody asks for needs no zeros) */
+    out->other_count = 0;
     for (uint32_t i = 0; i < view->reloc_count; i++) {
         const struct reloc *reloc = &view->relocs[i];
         if (is_hint(verify, reloc))

@@ -31,6 +31,7 @@ struct verify verify_copy(const struct verify *verify)
     struct verify copy = *verify;
     copy.arena = arena_new();
     copy.rows = row_table_over(copy.arena, verify->rows);
+    copy.views = (struct views){0};
     copy.claimed = table_new(copy.arena);
     copy.confirmed = table_new(copy.arena);
     copy.before.nearby = arena_new_one(copy.arena, struct nearby);

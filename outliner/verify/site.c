@@ -245,6 +245,8 @@ static bool leave(struct walk *walk, struct error *err)
 static bool settle(struct walk *walk, struct error *err)
 {
     struct code_bytes code;
+    if (walk->depth == 0)
+        return true;
     walk->verify->target->emit_return(&code);
     while (walk_open_call(walk) && bytes_are(walk->verify, walk->after, &code)) {
         if (!leave(walk, err))

@@ -114,6 +114,13 @@ struct two_parts {
     struct stretch_of_code part, other;
 };
 
+/* Instructions of a stretch. */
+struct view;
+struct views {
+    struct view *items;
+    uint32_t count, capacity;
+};
+
 struct verify {
     struct arena *arena;
     const struct target *target;
@@ -134,6 +141,7 @@ struct verify {
     /* … because they were dropped: `before` is the result. Rows of what was dropped do
      * not matter, and what debug information said of it, it says of what is behind. */
     bool dropped;
+    struct views views; /* room for those of the walk, from one section to the next */
     array_of(struct pending) pending;
     array_of(struct suspect) suspects;
     array_of(struct two_parts) parts; /* sorted; see cold.c */
@@ -358,7 +366,7 @@ struct walk {
     struct spot before, after; /* next instruction of each */
     struct entered entered[MOST_ENTERED];
     uint32_t depth;
-    array_of(struct view) views; /* what `before` has in the stretch at hand */
+    struct views views;          /* what `before` has in the stretch at hand */
     uint32_t function_start, function_end; /* of the code around, in `before` */
     bool is_known; /* what the function does anywhere in it: */
     uint32_t

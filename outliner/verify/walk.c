@@ -414,8 +414,8 @@ bool verify_section(struct verify *verify, const struct changed *changed,
                     struct error *err)
 {
     struct spot old = changed->old, new = changed->new;
-    struct walk *walk = arena_new_one(verify->arena, struct walk);
-    *walk = (struct walk){.verify = verify, .before = old, .after = new};
+    struct walk walk = {
+        .verify = verify, .before = old, .after = new, .views = verify->views};
     uint64_t old_size = spot_section(&verify->before, old)->data.size;
     uint64_t new_size = spot_section(&verify->after, new)->data.size;
     struct section_map *map = &verify->maps[old.object][old.section];
@@ -426,8 +426,10 @@ bool verify_section(struct verify *verify, const struct changed *changed,
     struct pair whole = {(uint32_t)old_size, (uint32_t)new_size};
     struct cuts cuts =
         make_cuts(verify->arena, &changed->before, &changed->after, whole);
-    return walk_section(walk, map, &changed->before, &cuts, err) &&
-           verify_distances(verify, old, new, err);
+    bool good = walk_section(&walk, map, &changed->before, &cuts, err);
+    verify->views = walk.views;
+    verify->views.count = 0;
+    return good && verify_distances(verify, old, new, err);
 }
 
 void verify_find_changes(struct verify *verify, uint32_t number, struct changes *out)
