@@ -120,6 +120,36 @@ START_TEST(test_rows)
 }
 END_TEST
 
+/* Arenas in a row, of which every other one goes: what stays is not touched, and what
+ * is handed out again is zero. */
+START_TEST(test_release)
+{
+    enum { ARENAS = 8, SIZE = 5 << 20 };
+    struct arena *arenas[ARENAS];
+    uint8_t *memory[ARENAS];
+    for (int i = 0; i < ARENAS; i++) {
+        arenas[i] = arena_new();
+        memory[i] = arena_alloc(arenas[i], SIZE);
+        memset(memory[i], i + 1, SIZE);
+    }
+    for (int i = 0; i < ARENAS; i += 2)
+        arena_free(arenas[i]);
+    arena_release();
+    for (int i = 0; i < ARENAS; i += 2) {
+        arenas[i] = arena_new();
+        memory[i] = arena_alloc(arenas[i], SIZE);
+    }
+    for (int i = 0; i < ARENAS; i++) {
+        uint8_t wanted = i % 2 ? (uint8_t)(i + 1) : 0;
+        int others = 0;
+        for (int at = 0; at < SIZE; at += 61)
+            others += memory[i][at] != wanted;
+        ck_assert_int_eq(others, 0);
+        arena_free(arenas[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("parallel");
@@ -127,6 +157,7 @@ int main(void)
     tcase_add_loop_test(tests, test_parts, 0, sizeof workers / sizeof *workers);
     tcase_add_test(tests, test_too_many);
     tcase_add_test(tests, test_adopt);
+    tcase_add_test(tests, test_release);
     tcase_add_test(tests, test_rows);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
