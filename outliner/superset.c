@@ -75,13 +75,14 @@ static struct try try_of(const struct superset_range *range, uint32_t offset,
     return (struct try){target_of_attempt(attempt, offset), length, goes_on, transfers};
 }
 
-/* The same bytes are looked at in every round and by the checker. What stands behind them
- * changes, so the last few are tried anew. */
+/* The same bytes are looked at in every round and by the checker. What stands behind
+ * them changes, so the last few are tried anew. */
 static void try_all(const struct scan *scan, struct decoder *decoder, uint32_t first)
 {
     const struct superset_range *range = scan->range;
-    uint32_t end = range->end - range->start > MOST_INSN_BYTES ? range->end - MOST_INSN_BYTES
-                                                            : range->start;
+    uint32_t end = range->end - range->start > MOST_INSN_BYTES
+                       ? range->end - MOST_INSN_BYTES
+                       : range->start;
     const struct attempt *attempts =
         decoder_try_all(decoder, range->section->data, range->start, end);
     for (uint32_t at = first; at < range->end; at += scan->step) {

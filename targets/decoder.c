@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * An instruction is remembered under its bytes, and found again by trying, for bytes
- * that start alike, the lengths that such keys have had, seldom more than one or two: no
- * encoding is the beginning of another one, so the first that fits is the right one. Only its place differs: a
- * PC-relative target is remembered as a distance.
+ * that start alike, the lengths that such keys have had, seldom more than one or two:
+ * no encoding is the beginning of another one, so the first that fits is the right one.
+ * Only its place differs: a PC-relative target is remembered as a distance.
  *
  * Where a direct jump or call leads changes nothing else about it, and hardly two of
  * them lead equally far. So their keys end before the displacement, which is what such
@@ -15,9 +15,9 @@
  *
  * Any number of workers look and remember at once. A slot is written first and then put
  * into the index, in one step, and stays what it is. Who finds that another worker was
- * faster leaves a slot that nobody finds. While they work there is as much room as there
- * is: what does not fit is not remembered. The index grows, or all is forgotten, only
- * where no one else is at work (decoder_expect()).
+ * faster leaves a slot that nobody finds. While they work there is as much room as
+ * there is: what does not fit is not remembered. The index grows, or all is forgotten,
+ * only where no one else is at work (decoder_expect()).
  */
 #include "mo/decoder.h"
 
@@ -29,12 +29,12 @@
 #include <string.h>
 
 enum {
-    MOST_BITS = 18,   /* instructions at most */
-    CHUNK = 1024,     /* instructions that get their memory together */
-    FIRST_INDEX = 12, /* bits */
+    MOST_BITS = 18,     /* instructions at most */
+    CHUNK = 1024,       /* instructions that get their memory together */
+    FIRST_INDEX = 12,   /* bits */
     CODE_PER_SLOT = 32, /* bytes of code with one new instruction, hardly fewer … */
     TRIES_PER_SLOT = 8, /* … and the same where it is tried at every offset */
-    STARTS = 1 << 16, /* of bytes: see start_of() */
+    STARTS = 1 << 16,   /* of bytes: see start_of() */
     LONGEST = MOST_INSN_BYTES /* bytes of a key */
 };
 
@@ -56,18 +56,23 @@ struct slot {
 };
 enum { LINE = 64 }; /* bytes of memory that come together: a slot's */
 
-/* Where a key leads, in one word: the number of a slot, from 1 on (0: free); above it how
- * long the instruction is, so that the processor can go on with the next one while it waits
- * for the slot; and a tag. Most keys that are not looked for have another one. */
+/* Where a key leads, in one word: the number of a slot, from 1 on (0: free); above it
+ * how long the instruction is, so that the processor can go on with the next one while
+ * it waits for the slot; and a tag. Most keys that are not looked for have another one.
+ */
 typedef uint32_t spot;
-enum { NUMBER_BITS = MOST_BITS + 1, SIZE_BITS = 4, TAG_SHIFT = NUMBER_BITS + SIZE_BITS };
+enum {
+    NUMBER_BITS = MOST_BITS + 1,
+    SIZE_BITS = 4,
+    TAG_SHIFT = NUMBER_BITS + SIZE_BITS
+};
 
 struct memory {
     struct slot *_Atomic chunks[(1 << MOST_BITS) / CHUNK];
-    atomic_uint count;         /* of slots; more than `room` when there was none */
-    uint32_t room;             /* slots, until the index grows */
-    _Atomic spot *index;       /* by hash; who finds a spot taken has the next one */
-    uint32_t bits;             /* of hashes */
+    atomic_uint count;   /* of slots; more than `room` when there was none */
+    uint32_t room;       /* slots, until the index grows */
+    _Atomic spot *index; /* by hash; who finds a spot taken has the next one */
+    uint32_t bits;       /* of hashes */
     /* A bit for each length of a key: by the first two bytes if it has no more, … */
     atomic_ushort *short_lengths;
     atomic_ushort *lengths; /* … and by the first three, which say more */
@@ -182,8 +187,8 @@ static uint32_t number_of(spot of)
     return (of & ((1u << NUMBER_BITS) - 1)) - 1;
 }
 
-/* Where the key is in the index, or where it would be, and what stands there: 0 if it is
- * a free spot. */
+/* Where the key is in the index, or where it would be, and what stands there: 0 if it
+ * is a free spot. */
 static _Atomic spot *find_spot(const struct memory *memory, struct key key,
                                uint64_t hash, spot *found)
 {
@@ -196,8 +201,8 @@ static _Atomic spot *find_spot(const struct memory *memory, struct key key,
     }
 }
 
-/* Where bytes that start alike are: the first three tell opcode and operands apart, after
- * a prefix. Others may be there, too. */
+/* Where bytes that start alike are: the first three tell opcode and operands apart,
+ * after a prefix. Others may be there, too. */
 static uint32_t start_of(uint64_t low)
 {
     return ((uint32_t)(low & 0xffffff) * UINT32_C(0x9e3779b1)) >> 16;
@@ -256,9 +261,9 @@ static void put_spot(struct memory *memory, const struct slot *slot, uint32_t nu
     spot found, wanted = spot_of(hash, slot->insn.length, number);
     for (;;) {
         _Atomic spot *at = find_spot(memory, slot->key, hash, &found);
-        if (found != 0 || atomic_compare_exchange_strong_explicit(
-                              at, &found, wanted, memory_order_release,
-                              memory_order_relaxed))
+        if (found != 0 || atomic_compare_exchange_strong_explicit(at, &found, wanted,
+                                                                  memory_order_release,
+                                                                  memory_order_relaxed))
             return;
     }
 }
@@ -394,8 +399,8 @@ static void note_range(struct decoder *decoder, struct bytes key,
     pthread_mutex_unlock(&decoder->lock);
 }
 
-/* What an attempt may look at lies in the range, or at most an instruction behind it. The
- * key says where the range ends. */
+/* What an attempt may look at lies in the range, or at most an instruction behind it.
+ * The key says where the range ends. */
 static struct bytes key_of_range(struct decoder *decoder, struct bytes bytes,
                                  uint32_t start, uint32_t end)
 {
@@ -423,8 +428,8 @@ const struct attempt *decoder_try_all(struct decoder *decoder, struct bytes byte
         arena_new_array(decoder->arena, struct attempt, end - start);
     pthread_mutex_unlock(&decoder->lock);
     for (uint32_t at = start; at < end; at++)
-        attempts[at - start] = attempt_at(
-            decoder, (struct bytes){bytes.at + at, bytes.size - at});
+        attempts[at - start] =
+            attempt_at(decoder, (struct bytes){bytes.at + at, bytes.size - at});
     note_range(decoder, key, attempts);
     return attempts;
 }
@@ -434,7 +439,8 @@ const struct attempt *decoder_try_all(struct decoder *decoder, struct bytes byte
 /* A quarter of the room is left, and there is as much as is expected of new code. */
 static bool has_room(const struct memory *memory, uint32_t room, uint64_t more)
 {
-    return room >= 1u << MOST_BITS || (more <= room && memory->count <= room - room / 4);
+    return room >= 1u << MOST_BITS ||
+           (more <= room && memory->count <= room - room / 4);
 }
 
 static void expect(struct arena *arena, struct memory *memory, uint64_t more)

@@ -3,9 +3,9 @@
  * Cuts code sections into functions and decodes them, where it is known which ranges
  * symbols describe. What lies between two is either padding (no-ops only) or a gap.
  *
- * Every part of the ranges has a place in the program's arrays that should do for it; when
- * all are decoded they are moved together. So the result is the same for any number of
- * workers.
+ * Every part of the ranges has a place in the program's arrays that should do for it;
+ * when all are decoded they are moved together. So the result is the same for any
+ * number of workers.
  */
 #include "outliner/lift/lift.h"
 
@@ -16,15 +16,16 @@ struct run {
     const struct span *spans;
     uint32_t code; /* code index */
     uint32_t count;
-    uint32_t start; /* the gap before the first one begins here */
-    uint32_t end;   /* and the one behind the last one ends here */
+    uint32_t start;          /* the gap before the first one begins here */
+    uint32_t end;            /* and the one behind the last one ends here */
     uint32_t function_count; /* that come of it */
 };
 
 /* Runs that follow each other, and what comes of them: numbered from 0 on. */
 struct part {
     uint32_t first_run, run_count;
-    struct arena *arena; /* of the arrays when they outgrow their places: the worker's */
+    struct arena
+        *arena; /* of the arrays when they outgrow their places: the worker's */
     array_of(struct function) functions;
     array_of(struct insn) insns;
     const struct insn *place;          /* where its instructions are if they did not */
@@ -145,9 +146,9 @@ static void place_parts(struct cutter *cutter)
         part->insns.capacity = likely_insns(cutter, part);
         sum += part->insns.capacity;
     }
-    struct insn *insns = sum < NO_INDEX ? array_room(cutter->lift->arena, (uint32_t)sum,
-                                                     sizeof *insns)
-                                        : NULL;
+    struct insn *insns =
+        sum < NO_INDEX ? array_room(cutter->lift->arena, (uint32_t)sum, sizeof *insns)
+                       : NULL;
     cutter->lift->program->insns = insns;
     for (uint32_t p = 0; p < cutter->parts.count; p++) {
         struct part *part = &cutter->parts.items[p];
@@ -161,9 +162,8 @@ static void cut_part(void *context, uint32_t number, uint32_t worker)
 {
     struct cutter *cutter = context;
     struct part *part = &cutter->parts.items[number];
-    struct cut cut = {.program = cutter->lift->program,
-                      .decoder = cutter->decoder,
-                      .out = part};
+    struct cut cut = {
+        .program = cutter->lift->program, .decoder = cutter->decoder, .out = part};
     part->arena = cutter->arenas[worker];
     for (uint32_t i = 0; i < part->run_count; i++)
         cut_run(&cut, &cutter->runs.items[part->first_run + i]);
@@ -245,8 +245,8 @@ static bool is_in_place(const struct part *part)
     return part->place && part->insns.items == part->place;
 }
 
-/* Each part to its place among the others; those in front of it have made room. Where one
- * has outgrown its own, all go to new ones. */
+/* Each part to its place among the others; those in front of it have made room. Where
+ * one has outgrown its own, all go to new ones. */
 static void move_insns(struct cutter *cutter)
 {
     struct program *program = cutter->lift->program;

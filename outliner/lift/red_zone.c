@@ -2,111 +2,17 @@
  *
  * Who may keep bytes below SP, where a call would overwrite them (x86-64 psABI 3.2.2).
  *
- * Compilers do that in functions that call nobody. GCC cuts a function in two: foo, and
- * foo.cold in a section of its own, with jumps from one to the other. A part without a
- * call may belong to a function that has some in the other part, and the other way
- * round a part that does not look at the stack may run while the other part has
- * something there. So the two are judged as the one function that they are.
+ * Compilers do that in functions that call nobody. A part of a function without a call
+ * may belong to one that has some in the other part (zones.c), and the other way round
+ * a part that does not look at the stack may run while the other part has something
+ * there. So the two are judged as the one function that they are.
  *
  * Then it spreads: ends of functions are shared by jumps (ours, of earlier rounds: a
- * site that stays in place is jumped to by others), and the code there runs on the stack
- * of whoever jumped. What may be below SP in the one may be below SP in the other.
+ * site that stays in place is jumped to by others), and the code there runs on the
+ * stack of whoever jumped. What may be below SP in the one may be below SP in the
+ * other.
  */
-#include "outliner/lift/lift.h"
-
-#include <string.h>
-
-/* What GCC and LLVM add to a function's name for its cold part. (LLVM's hot-cold
- * splitting appends a number, too: those are functions that are called.) */
-static const char COLD[] = ".cold";
-
-struct zones {
-    struct program *program;
-    /* By function: the other part of it, or NO_INDEX; SEVERAL: more than one claims to be
-     * that. */
-    uint32_t *other;
-};
-#define SEVERAL (NO_INDEX - 1)
-
-/* Most jumps and branches: resolved, to a place in the same function. */
-static bool stays_inside(const struct program *program, const struct insn *insn)
-{
-    const struct function *function = &program->functions[insn->function];
-    return (insn->traits & INSN_RELOCATED) == 0 && insn->target >= function->start &&
-           insn->target < function->end;
-}
-
-/* The other function that a jump or branch leads to, and where in it, or NO_INDEX. */
-static uint32_t leads_to(const struct program *program, uint32_t number,
-                         uint32_t *position)
-{
-    const struct insn *insn = &program->insns[number];
-    uint32_t code = program->functions[insn->function].code, first;
-    int64_t offset = insn->target;
-    if ((insn->flow != FLOW_JUMP && insn->flow != FLOW_BRANCH) ||
-        stays_inside(program, insn))
-        return NO_INDEX;
-    if (program_relocs(program, number, &first) > 0) {
-        const struct object *object = program_object(program, code);
-        const struct reloc *reloc = &program_section(program, code)->relocs[first];
-        const struct symbol *symbol = &object->symbols[reloc->symbol];
-        /* A global one may be preempted, but need not be. */
-        code = reloc->symbol != 0 && symbol->section < object->section_count
-                   ? program_code_of(program, program->code[code].object,
-                                     symbol->section)
-                   : NO_INDEX;
-        offset = (int64_t)symbol->value + reloc->addend +
-                 program->target->reloc_bias(insn, reloc->offset);
-    }
-    if (code == NO_INDEX || offset < 0 || offset >= (int64_t)NO_INDEX)
-        return NO_INDEX;
-    *position = (uint32_t)offset;
-    return program_function_at(program, code, (uint32_t)offset);
-}
-
-/* --- functions in two parts --- */
-
-static bool is_cold_part(const struct program *program, uint32_t main, uint32_t part)
-{
-    const char *name = program_function_name(program, main);
-    const char *long_name = program_function_name(program, part);
-    size_t length = strlen(name);
-    return length > 0 && strncmp(long_name, name, length) == 0 &&
-           strcmp(long_name + length, COLD) == 0;
-}
-
-static void pair(const struct zones *zones, uint32_t one, uint32_t two)
-{
-    uint32_t *first = &zones->other[one], *second = &zones->other[two];
-    bool alone = *first == NO_INDEX && *second == NO_INDEX;
-    if (*first == two && *second == one)
-        return;
-    *first = alone ? two : SEVERAL;
-    *second = alone ? one : SEVERAL;
-}
-
-/* A name alone shows nothing: there must be a jump, too. */
-static void find_other(const struct zones *zones, uint32_t number)
-{
-    const struct program *program = zones->program;
-    const struct function *function = &program->functions[number];
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t position;
-        uint32_t to = leads_to(program, function->first_insn + i, &position);
-        if (to != NO_INDEX && to != number &&
-            (is_cold_part(program, number, to) || is_cold_part(program, to, number)))
-            pair(zones, number, to);
-    }
-}
-
-/* Mutual, so that it is one function that has two parts. */
-static uint32_t other_part(const struct zones *zones, uint32_t number)
-{
-    uint32_t other = zones->other[number];
-    return other != NO_INDEX && other != SEVERAL && zones->other[other] == number
-               ? other
-               : NO_INDEX;
-}
+#include "outliner/lift/zones.h"
 
 /* --- what may be below SP --- */
 
@@ -142,7 +48,7 @@ static bool tail_has_traits(const struct program *program, uint32_t insn,
 static bool shares_traits(const struct program *program, uint32_t insn, uint32_t traits)
 {
     if (program->insns[insn].flow != FLOW_JUMP ||
-        stays_inside(program, &program->insns[insn]))
+        jump_stays_inside(program, &program->insns[insn]))
         return false;
     uint32_t there = insn_destination(program, insn);
     if (there == NO_INDEX ||
@@ -163,7 +69,7 @@ static bool jumps_to_traits(const struct program *program, uint32_t number,
         if (shares_traits(program, at, traits))
             return true;
         for (int level = 0; program->insns[at].flow == FLOW_JUMP &&
-                            !stays_inside(program, &program->insns[at]);
+                            !jump_stays_inside(program, &program->insns[at]);
              level++) {
             uint32_t callee = insn_callee(program, at);
             if (callee == NO_INDEX ||
@@ -196,8 +102,8 @@ static bool goes_astray(const struct zones *zones, uint32_t number, uint32_t ins
     if (!outside || (flow != FLOW_BRANCH &&
                      (flow != FLOW_JUMP || insn_is_tail_call(program, insn))))
         return false;
-    uint32_t to = leads_to(program, insn, &position);
-    return to == NO_INDEX || to != other_part(zones, number);
+    uint32_t to = jump_leads_to(program, insn, &position);
+    return to == NO_INDEX || to != zones_other_part(zones, number);
 }
 
 /* The code goes on in, or comes from, a place that nobody knows. */
@@ -205,7 +111,8 @@ static bool is_astray(const struct zones *zones, uint32_t number)
 {
     const struct program *program = zones->program;
     const struct function *function = &program->functions[number];
-    if (function_is_private(program, number) && other_part(zones, number) == NO_INDEX)
+    if (function_is_private(program, number) &&
+        zones_other_part(zones, number) == NO_INDEX)
         return true;
     for (uint32_t i = 0; i < function->insn_count; i++) {
         if (goes_astray(zones, number, function->first_insn + i))
@@ -217,11 +124,11 @@ static bool is_astray(const struct zones *zones, uint32_t number)
 /* Its instructions are what they look like, though it is left alone. */
 static bool is_known_code(const struct function *function)
 {
-    return function->insn_count > 0 && (function->refusal == REFUSAL_NONE ||
-                                        function->refusal == REFUSAL_KEEP ||
-                                        function->refusal == REFUSAL_HOT ||
-                                        function->refusal == REFUSAL_LABEL_TAKEN ||
-                                        function->refusal == REFUSAL_INDIRECT_JUMP);
+    return function->insn_count > 0 &&
+           (function->refusal == REFUSAL_NONE || function->refusal == REFUSAL_KEEP ||
+            function->refusal == REFUSAL_HOT ||
+            function->refusal == REFUSAL_LABEL_TAKEN ||
+            function->refusal == REFUSAL_INDIRECT_JUMP);
 }
 
 /* Of a sealed function depth.c does not know what memory at the frame register is. */
@@ -244,7 +151,7 @@ static bool may_use(const struct zones *zones, uint32_t number)
                            INSN_FRAME_MEMORY | INSN_SP_FROM_FRAME | INSN_BELOW_SP;
     const struct program *program = zones->program;
     const struct function *function = &program->functions[number];
-    uint32_t other = other_part(zones, number);
+    uint32_t other = zones_other_part(zones, number);
     const struct function *rest = other == NO_INDEX ? NULL : &program->functions[other];
     bool calls = function->has_calls || (rest != NULL && rest->has_calls);
     if (program->code[function->code].helpers)
@@ -261,28 +168,24 @@ static bool may_use(const struct zones *zones, uint32_t number)
 /* --- spreading --- */
 
 /* Depths are followed in each part by itself (depth.c): what the one was seen to keep
- * below SP, through a frame register that the other one never sets, is there in both. */
+ * below SP, through a frame register that the other one never sets, is there in both.
+ */
 static void share(const struct zones *zones, uint32_t number)
 {
-    uint32_t other = other_part(zones, number);
+    uint32_t other = zones_other_part(zones, number);
     if (other != NO_INDEX && zones->program->functions[number].red_zone)
         zones->program->functions[other].red_zone = true;
 }
 
 /* Returns whether anything has changed. */
-static bool spread(struct program *program, const struct function *function)
+static bool spread(struct program *program, const struct zone_jump *jump)
 {
-    bool changed = false;
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t position;
-        uint32_t to = leads_to(program, function->first_insn + i, &position);
-        if (to == NO_INDEX || &program->functions[to] == function ||
-            program->functions[to].start == position || program->functions[to].red_zone)
-            continue;
-        program->functions[to].red_zone = true;
-        changed = true;
-    }
-    return changed;
+    struct function *to = &program->functions[jump->to];
+    if (!program->functions[jump->from].red_zone || to->red_zone ||
+        to->start == jump->position)
+        return false;
+    to->red_zone = true;
+    return true;
 }
 
 struct parts {
@@ -306,21 +209,15 @@ void lift_red_zones(struct program *program)
     if (program->target->call_pushes == 0)
         return;
     struct arena *stage = arena_new();
-    struct zones zones = {program,
-                          array_room(stage, program->function_count, sizeof(uint32_t))};
+    struct zones zones = zones_find(stage, program);
     struct parts parts = {&zones, program_stretches(stage, program, PART_INSNS)};
-    memset(zones.other, 0xff, program->function_count * sizeof *zones.other);
-    for (uint32_t f = 0; f < program->function_count; f++)
-        find_other(&zones, f);
     parallel_do(program->workers, parts.stretches.count, judge_part, &parts);
     for (uint32_t f = 0; f < program->function_count; f++)
         share(&zones, f);
     for (bool changed = true; changed;) {
         changed = false;
-        for (uint32_t f = 0; f < program->function_count; f++) {
-            if (program->functions[f].red_zone)
-                changed |= spread(program, &program->functions[f]);
-        }
+        for (uint32_t i = 0; i < zones.jumps.count; i++)
+            changed |= spread(program, &zones.jumps.items[i]);
     }
     arena_free(stage);
 }
