@@ -43,7 +43,7 @@ static struct attempt attempt_at(struct decoder *decoder,
         return (struct attempt){.length = 0};
     bool relative = (insn.traits & INSN_PC_RELATIVE) != 0 && insn.target != NO_INDEX;
     return (struct attempt){
-        .distance = relative ? (int32_t)(insn.target - offset) : 0,
+        .distance = relative ? (int64_t)insn.target - offset : 0,
         .length = insn.length,
         .flow = insn.flow,
         .relative = relative,

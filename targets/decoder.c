@@ -364,19 +364,31 @@ bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
 
 /* --- every offset --- */
 
-/* At a place from which all distances lead to places that have a number. */
+/* All distances lead somewhere from one of these places: those up to 2 GB from the one in
+ * the middle, and what is an instruction's length farther from the first one. */
+static bool distance_of(struct decoder *decoder, struct bytes bytes, struct insn *insn,
+                        int64_t *distance)
+{
+    const uint32_t places[] = {UINT32_C(1) << 31, 0};
+    for (int i = 0; i < 2; i++) {
+        if (!decoder_try(decoder, bytes.at, bytes.size, places[i], insn) ||
+            !(insn->traits & INSN_PC_RELATIVE))
+            return false;
+        *distance = (int64_t)insn->target - places[i];
+        if (insn->target != NO_INDEX)
+            return true;
+    }
+    return false;
+}
+
 static struct attempt attempt_at(struct decoder *decoder, struct bytes bytes)
 {
-    const uint32_t place = UINT32_C(1) << 31;
     struct insn insn = {0};
-    if (!decoder_try(decoder, bytes.at, bytes.size, place, &insn))
-        return (struct attempt){.length = 0};
-    bool relative = (insn.traits & INSN_PC_RELATIVE) != 0 && insn.target != NO_INDEX;
-    int64_t distance = relative ? (int64_t)insn.target - place : 0;
-    return (struct attempt){.distance = (int32_t)distance,
-                            .length = insn.length,
-                            .flow = insn.flow,
-                            .relative = relative && distance <= INT32_MAX};
+    struct attempt attempt = {0};
+    attempt.relative = distance_of(decoder, bytes, &insn, &attempt.distance);
+    attempt.length = insn.length;
+    attempt.flow = insn.flow;
+    return attempt;
 }
 
 static const struct attempt *known_range(struct decoder *decoder, struct bytes key)

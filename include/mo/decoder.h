@@ -31,10 +31,10 @@ bool decoder_try(struct decoder *decoder, const uint8_t *bytes, uint64_t size,
 
 /* What decoder_try() says of one offset, as far as control is concerned. */
 struct attempt {
-    int32_t distance; /* relative: from its start to the place that is meant */
+    int64_t distance; /* relative: from its start to the place that is meant */
     uint8_t length;   /* bytes; 0: no instruction */
     uint8_t flow;     /* enum flow */
-    bool relative;    /* has a PC-relative field that leads less than 2 GB away */
+    bool relative;    /* has a PC-relative field */
 };
 
 enum { MOST_INSN_BYTES = 15 }; /* bytes, on any machine */

@@ -2,10 +2,11 @@
  *
  * The decoder that remembers says what the target says: for jumps to all distances, and
  * at every offset of the code of libc.a, between instructions, too (skipped where there
- * is no libc.a), by two workers that share what they know.
+ * is no libc.a), by several workers at once; and ranges that are tried whole.
  */
 #include "mo/decoder.h"
 #include "mo/object.h"
+#include "mo/parallel.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -129,11 +130,85 @@ START_TEST(test_library)
 }
 END_TEST
 
+/* Every offset but the last ones, at two places: as if it had been tried there. */
+static void compare_range(struct decoder *decoder, const struct target *machine,
+                          struct bytes code)
+{
+    if (code.size <= MOST_INSN_BYTES)
+        return;
+    uint32_t end = (uint32_t)code.size - MOST_INSN_BYTES;
+    const struct attempt *attempts = decoder_try_all(decoder, code, 0, end);
+    for (uint32_t at = 0; at < end; at++) {
+        const struct attempt *attempt = &attempts[at];
+        struct insn told = {0};
+        uint32_t offset = at + 0x40000000;
+        bool known = machine->decode(code.at + at, code.size - at, offset, &told);
+        int64_t target = (int64_t)offset + attempt->distance;
+        uint32_t wanted = attempt->relative && target >= 0 && target < NO_INDEX
+                              ? (uint32_t)target
+                              : NO_INDEX;
+        if ((attempt->length != 0) != known ||
+            (known && (attempt->length != told.length || attempt->flow != told.flow ||
+                       wanted != ((told.traits & INSN_PC_RELATIVE) != 0 ? told.target
+                                                                        : NO_INDEX))))
+            ck_abort_msg("offset %u of a range", at);
+    }
+}
+
+struct members {
+    struct decoder *decoder;
+    const struct object **objects;
+};
+
+static void compare_member(void *context, uint32_t number, uint32_t worker)
+{
+    const struct members *members = context;
+    const struct object *object = members->objects[number];
+    (void)worker;
+    for (uint32_t s = 0; s < object->section_count; s++) {
+        if (!section_is_code(&object->sections[s]))
+            continue;
+        compare_section(members->decoder, &target_x86_64, object->sections[s].data);
+        compare_range(members->decoder, &target_x86_64, object->sections[s].data);
+    }
+}
+
+/* All at once, with room for some of what they meet. */
+START_TEST(test_workers)
+{
+    enum { MEMBERS = 300, WORKERS = 4 };
+    if (access(libraries[0].path, R_OK) != 0)
+        return;
+    struct arena *session = arena_new();
+    struct members members = {decoder_new(session, &target_x86_64),
+                              arena_new_array(session, const struct object *, MEMBERS)};
+    struct error err = {0};
+    struct bytes image;
+    struct archive archive;
+    uint32_t count = 0;
+    ck_assert(file_read(session, libraries[0].path, &image, &err));
+    ck_assert(archive_read(session, libraries[0].path, image, &archive, &err));
+    for (uint32_t i = 0; i < archive.count && count < MEMBERS; i++) {
+        if (archive.members[i].is_object)
+            count +=
+                object_read(session, archive.members[i].name, archive.members[i].image,
+                            &members.objects[count], &err);
+    }
+    decoder_expect(members.decoder, 1 << 18, 1 << 16);
+    parallel_do(WORKERS, count, compare_member, &members);
+    decoder_expect(members.decoder, 1 << 22, 1 << 20);
+    parallel_do(WORKERS, count, compare_member, &members);
+    ck_assert_uint_gt(count, 100);
+    arena_free(session);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("decoder");
     TCase *tests = tcase_create("all");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, test_workers);
     tcase_add_loop_test(tests, test_branches, 0, COUNT(branches));
     tcase_add_loop_test(tests, test_library, 0, COUNT(libraries));
     suite_add_tcase(suite, tests);
