@@ -19,7 +19,9 @@ struct lift_options lift_options_of(const struct options *options)
                                  .only_count = options->only.count,
                                  .hot = options->hot,
                                  .outline_hot = options->outline_hot,
-                                 .drop_alignment = options->drop_alignment};
+                                 .drop_alignment = options->drop_alignment,
+                                 .inner_calls =
+                                     (options->without & TECHNIQUE_INNER) == 0};
 }
 
 struct plan_options plan_options_of(const struct options *options)

@@ -71,6 +71,8 @@ static const struct {
     {INSN_FORBIDDEN,     "forbidden"    },
     {INSN_LINK_LIVE,     "link-live"    },
     {INSN_VENEER_LIVE,   "veneer-live"  },
+    {INSN_READS_ONLY,    "reads-only"   },
+    {INSN_INNER,         "inner"        },
 };
 
 static void print_traits(FILE *out, const struct insn *insn)
@@ -116,9 +118,9 @@ static void dump_function(FILE *out, const struct program *program, uint32_t ind
             program_function_name(program, index), function->start, function->end,
             function->align);
     print_refusal(out, function->refusal, function->why_offset);
-    fprintf(out, "%s%s%s%s", function->fde == NO_INDEX ? " no-fde" : "",
+    fprintf(out, "%s%s%s%s%s", function->fde == NO_INDEX ? " no-fde" : "",
             function->red_zone ? " red-zone" : "", function->signs ? " signs" : "",
-            function->has_calls ? " calls" : "");
+            function->has_calls ? " calls" : "", function->blind ? " blind" : "");
     print_set(out, "writes", function->written, 0);
     fprintf(out, "\n");
     if (function->block_count == 0) {

@@ -60,6 +60,8 @@ void dump_plan(FILE *out, const struct program *program, const struct plan *plan
                 helper->hash, helper->length, helper->body_size, helper->site_count,
                 helper->saving, helper->tail ? " tail" : "",
                 helper->thunk ? " thunk" : "");
+        if (helper->inner)
+            fprintf(out, " inner");
         if (helper->stack_shift)
             fprintf(out, " shift %" PRIu32, helper->stack_shift);
         fprintf(out, "%s\n", helper->entry_row == ROW_NONE ? " no-fde" : "");

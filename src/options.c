@@ -97,7 +97,7 @@ const struct option options_table[] = {
      "time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
      "an experiment: do without stay-in-place, joins, short-branches, leftovers, "
-     "shared-entries or stack-rows; may be repeated"                                                                          },
+     "shared-entries, stack-rows or inner-calls; may be repeated"                                                                          },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },

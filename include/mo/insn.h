@@ -76,6 +76,10 @@ enum insn_trait {
     INSN_LINK_LIVE = 1u << 20,    /* return address live in its register before it (liveness) */
     INSN_LANDS = 1u << 22,       /* an exception at it may lead to a landing pad, or find an
                                     action (set by the lifter) */
+    INSN_INNER = 1u << 25,       /* a call that may be made with other things above its
+                                    return address (set by the lifter: inner_calls.c) */
+    INSN_READS_ONLY = 1u << 26,  /* with SP_MEMORY or FRAME_MEMORY: only reads what lies
+                                    there (not every target says so) */
     INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
 };
 

@@ -40,6 +40,8 @@ struct helper {
                              sites agree on it when the payload addresses SP */
     bool tail;       /* its sites are FORM_TAIL */
     bool thunk;      /* its sites are FORM_THUNK */
+    bool inner;      /* called, and calls others itself: it aligns the stack first, … */
+    uint8_t aligner; /* … with this register (bit number), that the payload does not write */
     bool stays;      /* it has no body: the sites jump to an occurrence that stays in place */
     uint32_t stays_at; /* that one's instruction index */
     bool joins;        /* it has no body: it is the end of another helper … */
@@ -94,6 +96,7 @@ enum technique {
     TECHNIQUE_LEFTOVERS = 1u << 3, /* single sites that are the end of a helper */
     TECHNIQUE_UNITE = 1u << 4,     /* unwind entries that functions share */
     TECHNIQUE_ROWS = 1u << 5,      /* rows that are told by SP */
+    TECHNIQUE_INNER = 1u << 6,     /* calls inside of called helpers */
 };
 
 /* --- cut.c --- */

@@ -54,6 +54,8 @@ struct function {
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;
+    bool blind;           /* looks neither at its return address nor above it, and goes
+                             on to nobody who does (inner calls) */
     /* A helper without branches, as its callers see it: what it reads of theirs, what it
      * surely overwrites. Nothing is known of other functions. */
     bool is_summarised;
@@ -179,6 +181,7 @@ struct lift_options {
     uint32_t workers; /* as in mo/parallel.h */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool all_liveness; /* fill live_out where no plan asks for it, too: for dumps */
+    bool inner_calls; /* look for calls that may be made from inside of helpers */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
     /* Read already (only_tables): one for each object, or NULL. */
     const struct frames *frames;

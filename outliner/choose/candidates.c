@@ -9,6 +9,8 @@
  *   a thunk     up to and with its first call
  *   plain       up to the first instruction that a called helper cannot hold
  *
+ * and the last two once more with calls inside of the helper where these are allowed.
+ *
  * Shorter prefixes belong to a node nearer to the root, which has more occurrences, and
  * suffixes to other nodes, so each pair of payload and occurrences comes up once.
  *
@@ -274,28 +276,60 @@ static bool make_payload(const struct finder *finder, const struct repeat *repea
 /* --- repeats --- */
 
 /* Payloads of one repeat: their lengths in instructions, 0 where there is none. */
+enum cut { CUT_PLAIN, CUT_THUNK, CUT_INNER, CUT_INNER_THUNK, CUT_TAIL, CUT_COUNT };
 struct cuts {
-    uint32_t plain, thunk, tail;
+    uint32_t lengths[CUT_COUNT];
 };
+
+static enum payload_kind kind_of(enum cut cut)
+{
+    if (cut == CUT_TAIL) {
+        return PAYLOAD_TAIL;
+    }
+    return cut == CUT_THUNK || cut == CUT_INNER_THUNK ? PAYLOAD_THUNK : PAYLOAD_PLAIN;
+}
+
+/* `room`: up to the first call. The thunk ends in the last call that is left. */
+static void cut_inner(const struct facts *facts, uint32_t insn, uint32_t room,
+                      uint32_t length, struct cuts *cuts)
+{
+    uint32_t inner = facts->inner_end[insn] - insn;
+    uint32_t end = inner < length ? inner + 1 : length;
+    inner = inner < length ? inner : length;
+    while (inner > room && fact_is(facts, insn + inner - 1, FACT_GLUED)) {
+        inner--;
+    }
+    while (end > room + 1 && (fact_is(facts, insn + end - 1, FACT_GLUED) ||
+                              !thunk_ends_at(facts, insn + end - 1))) {
+        end--;
+    }
+    cuts->lengths[CUT_INNER] = inner > room + 1 && inner != end ? inner : 0;
+    cuts->lengths[CUT_INNER_THUNK] = end > room + 1 ? end : 0;
+}
 
 static struct cuts cuts_of(const struct facts *facts, uint32_t insn,
                            uint32_t parent_length, uint32_t length)
 {
     struct cuts cuts = {0};
     uint32_t room = facts->call_end[insn] - insn;
-    cuts.plain = room < length ? room : length;
-    while (cuts.plain > 0 && fact_is(facts, insn + cuts.plain - 1, FACT_GLUED)) {
-        cuts.plain--;
+    uint32_t plain = room < length ? room : length;
+    while (plain > 0 && fact_is(facts, insn + plain - 1, FACT_GLUED)) {
+        plain--;
     }
+    cuts.lengths[CUT_PLAIN] = plain;
     if (room < length && !fact_is(facts, insn + room, FACT_GLUED) &&
         thunk_ends_at(facts, insn + room)) {
-        cuts.thunk = room + 1;
+        cuts.lengths[CUT_THUNK] = room + 1;
+    }
+    if (room < length && facts->inner_end != NULL) {
+        cut_inner(facts, insn, room, length, &cuts);
+    }
+    for (uint32_t c = 0; c < CUT_COUNT; c++) {
+        cuts.lengths[c] = cuts.lengths[c] > parent_length ? cuts.lengths[c] : 0;
     }
     if (tail_ends_at(facts, insn + length - 1)) {
-        cuts.tail = length;
+        cuts.lengths[CUT_TAIL] = length;
     }
-    cuts.plain = cuts.plain > parent_length ? cuts.plain : 0;
-    cuts.thunk = cuts.thunk > parent_length ? cuts.thunk : 0;
     return cuts;
 }
 
@@ -305,27 +339,23 @@ static void look_at(struct finder *finder, const struct repeat *repeat,
     const struct facts *facts = finder->facts;
     uint32_t insn = facts->tokens->insns[finder->repeats.positions[repeat->first]];
     struct cuts cuts = cuts_of(facts, insn, parent_length, repeat->length);
-    struct payload plain, thunk, tail;
-    bool has_plain = cuts.plain > 0 &&
-                     make_payload(finder, repeat, cuts.plain, PAYLOAD_PLAIN, &plain) &&
-                     could_pay(facts, &plain, repeat->count);
-    bool has_thunk = cuts.thunk > 0 &&
-                     make_payload(finder, repeat, cuts.thunk, PAYLOAD_THUNK, &thunk) &&
-                     could_pay(facts, &thunk, repeat->count);
-    bool has_tail =
-        cuts.tail > 0 && make_payload(finder, repeat, cuts.tail, PAYLOAD_TAIL, &tail);
-    if (!has_plain && !has_thunk && !has_tail) {
+    struct payload payloads[CUT_COUNT];
+    bool has[CUT_COUNT], any = false;
+    for (uint32_t c = 0; c < CUT_COUNT; c++) {
+        enum payload_kind kind = kind_of((enum cut)c);
+        has[c] = cuts.lengths[c] > 0 &&
+                 make_payload(finder, repeat, cuts.lengths[c], kind, &payloads[c]) &&
+                 (c == CUT_TAIL || could_pay(facts, &payloads[c], repeat->count));
+        any |= has[c];
+    }
+    if (!any) {
         return;
     }
     load_occurrences(finder, repeat);
-    if (has_plain) {
-        offer_payload(finder, &plain);
-    }
-    if (has_thunk) {
-        offer_payload(finder, &thunk);
-    }
-    if (has_tail) {
-        offer_payload(finder, &tail);
+    for (uint32_t c = 0; c < CUT_COUNT; c++) {
+        if (has[c]) {
+            offer_payload(finder, &payloads[c]);
+        }
     }
 }
 

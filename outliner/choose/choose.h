@@ -118,6 +118,7 @@ struct facts {
     const struct fact *at;
     const uint32_t *call_end; /* first instruction from here on that a called payload
                                  cannot hold; the block's end if there is none */
+    const uint32_t *inner_end; /* the same when it may call others; NULL: none may */
     const uint32_t *site_end; /* first instruction behind it with another call site, or
                                  gap; the function's end if there is none.
                                  Only of functions with a call-site table */
@@ -149,6 +150,8 @@ struct payload {
     uint32_t insn, length; /* one occurrence, instructions */
     enum payload_kind kind;
     bool uses_sp;     /* addresses memory through SP, or copies it */
+    bool inner;       /* calls others, and not only as the end of a thunk … */
+    uint8_t aligner;  /* … with the stack aligned by this register */
     bool indirect;    /* thunk: the last call goes through a register */
     uint64_t touched; /* registers read or written */
     uint64_t written;

@@ -14,6 +14,7 @@ enum {
     EH_SAVE = 2,          /* offset */
     EH_RESTORE = 1,       /* restore; or a toggle of the signing state */
     EH_BACK = 2,          /* remember and restore of a whole state … */
+    EH_ALIGN = 6, /* advance and def_cfa_offset where a helper pushes, and where it pops */
     EH_KEEP_REGISTER = 6, /* advance, register (3), advance, restore */
     EH_KEEP_STACK = 10,   /* advance, def_cfa_offset (2), offset (2), and all back */
 };
@@ -131,6 +132,9 @@ int64_t cost_helper(const struct facts *facts, const struct payload *payload,
                     const struct site *site)
 {
     int64_t cost = cost_body(payload, site);
+    if (payload->inner && facts->at[site->insn].row != ROW_NONE) {
+        cost += EH_ALIGN;
+    }
     uint32_t end = site->insn + payload->length;
     if (facts->at[site->insn].row_end >= end && site->form != FORM_TAIL) {
         return cost;

@@ -75,6 +75,7 @@ static bool has_rows(const struct facts *facts, const struct candidate *candidat
 static bool is_host(const struct facts *facts, const struct candidate *candidate)
 {
     return candidate->chosen && candidate->payload.kind != PAYLOAD_TAIL &&
+           !candidate->payload.inner &&
            candidate->stays_at == NO_INDEX && candidate->payload.length > 1 &&
            slots_key(facts, candidate->sites[0].insn, candidate->payload.length) == 0;
 }

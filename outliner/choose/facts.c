@@ -35,10 +35,15 @@ struct filler {
     const struct program *program;
     const struct tokens *tokens;
     struct fact *at;
-    uint32_t *call_end, *site_end;
+    uint32_t *call_end, *inner_end, *site_end;
     uint32_t veneer_live; /* trait that forbids every form, or 0 */
     struct stretches stretches;
 };
+
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
 
 static void fill_call_ends(const struct filler *filler, const struct block *block)
 {
@@ -49,6 +54,19 @@ static void fill_call_ends(const struct filler *filler, const struct block *bloc
             end = i;
         }
         filler->call_end[i] = end;
+    }
+}
+
+static void fill_inner_ends(const struct filler *filler, const struct block *block)
+{
+    const struct program *program = filler->program;
+    uint32_t end = block->first_insn + block->insn_count;
+    for (uint32_t i = end; i-- > block->first_insn;) {
+        const struct insn *insn = &program->insns[i];
+        bool breaks = is_call(insn) ? (insn->traits & INSN_INNER) == 0
+                                    : breaks_call(program->target, insn);
+        end = breaks ? i : end;
+        filler->inner_end[i] = end;
     }
 }
 
@@ -159,6 +177,9 @@ static void fill_function(const struct filler *filler, uint32_t number)
     for (uint32_t b = 0; b < function->block_count; b++) {
         const struct block *block = &program->blocks[function->first_block + b];
         fill_call_ends(filler, block);
+        if (filler->inner_end != NULL) {
+            fill_inner_ends(filler, block);
+        }
         fill_link_stored(filler, block);
     }
 }
@@ -189,12 +210,16 @@ void facts_make(struct arena *arena, const struct program *program,
                 const struct tokens *tokens, const struct plan_options *options,
                 struct facts *out)
 {
+    bool inner = program->target->align_shift != 0 &&
+                 (options->without & TECHNIQUE_INNER) == 0;
     bool veneers = !options->no_veneers && program->target->veneer_registers != 0;
     struct filler filler = {
         .program = program,
         .tokens = tokens,
         .at = array_room(arena, program->insn_count, sizeof(struct fact)),
         .call_end = array_room(arena, program->insn_count, sizeof(uint32_t)),
+        .inner_end =
+            inner ? array_room(arena, program->insn_count, sizeof(uint32_t)) : NULL,
         .site_end = array_room(arena, program->insn_count, sizeof(uint32_t)),
         .veneer_live = veneers ? INSN_VENEER_LIVE : 0,
         .stretches = program_stretches(arena, program, PART_INSNS),
@@ -211,6 +236,7 @@ void facts_make(struct arena *arena, const struct program *program,
         .options = options,
         .at = filler.at,
         .call_end = filler.call_end,
+        .inner_end = filler.inner_end,
         .site_end = filler.site_end,
         .tail_rows = tail_rows_new(arena, program),
     };

@@ -83,10 +83,18 @@ static bool growth_of(const struct facts *facts, const struct payload *payload,
     return true;
 }
 
+static bool is_call(const struct insn *insn)
+{
+    return insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT;
+}
+
 static void look_at_insns(const struct facts *facts, struct payload *payload)
 {
-    for (uint32_t i = payload->insn; i < payload->insn + payload->length; i++) {
+    uint32_t end = payload->insn + payload->length;
+    uint32_t inner_end = payload->kind == PAYLOAD_THUNK ? end - 1 : end;
+    for (uint32_t i = payload->insn; i < end; i++) {
         const struct insn *insn = insn_of(facts, i);
+        payload->inner |= i < inner_end && is_call(insn);
         payload->uses_sp |= (insn->traits & (INSN_SP_MEMORY | INSN_SP_COPY)) != 0;
         payload->touched |= insn->uses | insn->defs;
         payload->written |= insn_may_write(facts->program, i);
@@ -112,6 +120,25 @@ static uint32_t size_with_end(const struct facts *facts, const struct payload *p
     return size;
 }
 
+/* Before the helper calls others it pushes a register, so that the stack is aligned for
+ * them: one that they keep and the payload does not write, so that it is popped with the
+ * value that it has anyway. Adds what that takes; false: there is no such register. */
+static bool align_stack(const struct target *target, struct payload *payload)
+{
+    uint64_t regs = target->callee_saved.regs & ~payload->written &
+                    ~((uint64_t)1 << target->stack_register);
+    for (uint8_t reg = 0; reg < 64; reg++) {
+        if (has_register(regs, reg)) {
+            struct code_bytes before, after;
+            target->emit_align(reg, &before, &after);
+            payload->aligner = reg;
+            payload->size += (uint32_t)before.length + after.length;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
                   uint32_t size, enum payload_kind kind, struct payload *out)
 {
@@ -124,7 +151,10 @@ bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
     }
     look_at_insns(facts, out);
     out->indirect = insn_of(facts, insn + length - 1)->flow == FLOW_CALL_INDIRECT;
-    int32_t shift = target->call_pushes;
+    if (out->inner && !align_stack(target, out)) {
+        return false;
+    }
+    int32_t shift = target->call_pushes + (out->inner ? target->align_shift : 0);
     uint32_t growth, stack_growth;
     bool called = growth_of(facts, out, shift, &growth);
     bool stacked =
@@ -262,6 +292,18 @@ static bool called_site(const struct facts *facts, const struct payload *payload
            slots_key(facts, insn, payload->length) == 0;
 }
 
+/* The calls inside of the payload may be made from a helper's frame here; the helper has
+ * one row before and one behind the register that it pushes. */
+static bool inner_site(const struct facts *facts, const struct payload *payload,
+                       uint32_t insn)
+{
+    uint32_t end = insn + payload->length;
+    uint32_t inner_end = payload->kind == PAYLOAD_THUNK ? end - 1 : end;
+    return facts->inner_end != NULL && facts->inner_end[insn] >= inner_end &&
+           facts->at[insn].row_end >= end &&
+           slots_key(facts, insn, payload->length) == 0;
+}
+
 bool site_make(const struct facts *facts, const struct payload *payload, uint32_t insn,
                struct site *out)
 {
@@ -272,6 +314,7 @@ bool site_make(const struct facts *facts, const struct payload *payload, uint32_
     if (payload->kind == PAYLOAD_TAIL) {
         return tail_site(facts, payload, insn, out);
     }
-    return called_site(facts, payload, insn, out) &&
+    return (!payload->inner || inner_site(facts, payload, insn)) &&
+           called_site(facts, payload, insn, out) &&
            throws_allow_call(facts, payload, out);
 }

@@ -7,7 +7,8 @@
  * At that place everything must be as at a helper's entry. In a called helper it is:
  * SP does not move in it, the link register is not touched, and the unwind row is the
  * plain one unless the payload has saved registers (then nobody joins). SP must be as
- * far down as it would be in a body of its own.
+ * far down as it would be in a body of its own. One that pushes something itself is no
+ * host, and joins none.
  *
  * Ends are read backwards, as words of a tree: a node is found by the one above it and
  * a token.
@@ -51,7 +52,7 @@ static bool can_join(const struct joiner *joiner, uint32_t number)
 {
     const struct candidate *candidate = candidate_of(joiner, number);
     const struct helper *helper = &joiner->entries[number].helper;
-    return !helper->tail && !helper->stays &&
+    return !helper->tail && !helper->stays && !helper->inner &&
            slots_key(joiner->facts, candidate->sites[0].insn, helper->length) == 0;
 }
 

@@ -82,6 +82,9 @@ static uint32_t shift_of(const struct target *target, const struct candidate *ca
     if (candidate->payload.kind == PAYLOAD_TAIL) {
         return 0;
     }
+    if (candidate->payload.inner) {
+        return (uint32_t)target->call_pushes + target->align_shift;
+    }
     bool stacked =
         candidate->payload.uses_sp && candidate->sites[0].form == FORM_SAVE_STACK;
     return target->call_pushes + (stacked ? (uint32_t)target->save_stack_shift : 0);
@@ -98,6 +101,8 @@ static struct entry entry_of(struct buffer *key, const struct facts *facts,
         .stack_shift = shift_of(facts->program->target, candidate),
         .tail = candidate->payload.kind == PAYLOAD_TAIL,
         .thunk = candidate->payload.kind == PAYLOAD_THUNK,
+        .inner = candidate->payload.inner,
+        .aligner = candidate->payload.aligner,
         .stays = candidate->stays_at != NO_INDEX,
         .stays_at = candidate->stays_at,
         .entry_row = entry_row_of(facts, candidate),
@@ -108,11 +113,14 @@ static struct entry entry_of(struct buffer *key, const struct facts *facts,
         .saving = candidate->saving,
     };
     entry.helper.hash = hash_of(key, facts, candidate, &entry.helper);
-    /* Those without unwind ranges, then those with the plain row, then tails by row,
-     * and those without a body. */
-    entry.group = entry.helper.entry_row == ROW_NONE ? 0 : entry.helper.tail ? 2 : 1;
+    /* Those without unwind ranges, then those with the plain row, those that push
+     * something, then tails by row, and those without a body. */
+    entry.group = entry.helper.tail ? 3 : entry.helper.inner ? 2 : 1;
+    if (entry.helper.entry_row == ROW_NONE) {
+        entry.group = 0;
+    }
     if (entry.helper.stays) {
-        entry.group = 3;
+        entry.group = 4;
     }
     return entry;
 }

@@ -121,6 +121,8 @@ bool program_lift(struct arena *arena, const struct objects *objects,
     lift_blocks(&lift);
     lift_depth(&lift);
     lift_red_zones(program);
+    if (options->inner_calls)
+        lift_inner_calls(program);
     lift_liveness(&lift);
     count_refusals(program);
     return true;

@@ -68,6 +68,8 @@ void lift_blocks(struct lift *lift);    /* blocks.c: leaders, basic blocks */
 void lift_frames(struct lift *lift);    /* frames.c: an FDE for each function */
 void lift_depth(struct lift *lift);     /* depth.c: stack depth, red zone, witnesses */
 void lift_red_zones(struct program *program); /* red_zone.c, zones.c: … of parts; spread */
+void lift_inner_calls(struct program *program); /* inner_calls.c, blind.c: callees that
+                                                   see nothing of the caller's frame */
 void lift_liveness(struct lift *lift);        /* liveness.c */
 
 /* Instructions that make a part for a worker: about a millisecond. */

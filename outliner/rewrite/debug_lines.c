@@ -201,7 +201,8 @@ static void add_helper(struct line_mover *mover, uint32_t number)
         struct debug_row quiet = *row;
         quiet.is_stmt = quiet.basic_block = false;
         quiet.prologue_end = quiet.epilogue_begin = false;
-        add_row(mover, &list, quiet, body->offsets[i]);
+        /* What a helper pushes first belongs to what comes next. */
+        add_row(mover, &list, quiet, i == 0 ? 0 : body->offsets[i]);
     }
     struct debug_lines_edit *edit = &mover->edits[lines];
     struct debug_new_sequence *added = arena_new_array(

@@ -305,6 +305,32 @@ static void open_range(struct ranger *ranger, uint32_t start, bool signal_frame,
     ranger->open = true;
 }
 
+/* A helper that pushes a register has the plain row, but for where that lies on the
+ * stack: from its first instruction on to the last one, or to the return behind it. */
+static void add_aligned(struct ranger *ranger, const struct helper *helper,
+                        const struct helper_body *body)
+{
+    struct code_bytes push, pop;
+    ranger->program->target->emit_align(helper->aligner, &push, &pop);
+    uint32_t end = body->offsets[helper->length - (helper->thunk ? 1 : 0)];
+    change(&ranger->changes, body->start, helper->entry_row);
+    change(&ranger->changes, body->start + push.length,
+           row_while_aligned(ranger->program, helper->entry_row));
+    change(&ranger->changes, body->start + end, helper->entry_row);
+}
+
+static void add_plain(struct ranger *ranger, const struct helper *helper,
+                      const struct helper_body *body)
+{
+    uint32_t *rows = arena_new_array(ranger->arena, uint32_t, helper->length + 1);
+    rows_of_helper(ranger->arena, ranger->program, helper,
+                   &ranger->plan->sites[helper->first_site], rows);
+    for (uint32_t i = 0; i < helper->length + 1; i++) {
+        if (body->offsets[i] < body->data.size)
+            change(&ranger->changes, body->start + body->offsets[i], rows[i]);
+    }
+}
+
 static void add_helper(struct ranger *ranger, uint32_t number)
 {
     const struct helper *helper = &ranger->plan->helpers[number];
@@ -322,14 +348,11 @@ static void add_helper(struct ranger *ranger, uint32_t number)
         close_range(ranger);
         open_range(ranger, body->start, signal_frame, b_key);
     }
-    uint32_t *rows = arena_new_array(ranger->arena, uint32_t, helper->length + 1);
-    rows_of_helper(ranger->arena, ranger->program, helper,
-                   &ranger->plan->sites[helper->first_site], rows);
     uint32_t count = ranger->changes.count;
-    for (uint32_t i = 0; i < helper->length + 1; i++) {
-        if (body->offsets[i] < body->data.size)
-            change(&ranger->changes, body->start + body->offsets[i], rows[i]);
-    }
+    if (helper->inner)
+        add_aligned(ranger, helper, body);
+    else
+        add_plain(ranger, helper, body);
     if (ranger->changes.count > count + (count == 0))
         ranger->changers++;
     ranger->list.items[ranger->list.count - 1].length += (uint32_t)body->data.size;

@@ -6,7 +6,8 @@
  * - in a called helper SP is lower than at the site, so operands on the stack are
  * shifted;
  * - a field that the assembler resolved needs a relocation in another section;
- * - the last call of a thunk becomes a jump; other called helpers get a return.
+ * - the last call of a thunk becomes a jump; other called helpers get a return;
+ * - one that calls others pushes a register first, and pops it before it is left.
  *
  * What a field refers to is only named here (struct helper_ref): which symbol says that
  * is up to the object that the helper ends up in, and sizes do not depend on it. So
@@ -128,16 +129,34 @@ static bool write_insn(struct writer *writer, uint32_t number, bool last,
     return true;
 }
 
+/* What pushes the register, or pops it. */
+static void write_align(struct writer *writer, bool leaving)
+{
+    const struct helper *helper = writer->helper;
+    struct code_bytes before, after;
+    if (!helper->inner)
+        return;
+    writer->program->target->emit_align(helper->aligner, &before, &after);
+    const struct code_bytes *code = leaving ? &after : &before;
+    buffer_put(&writer->data, code->bytes, code->length);
+}
+
 static bool write_body(struct writer *writer, const struct site *first,
                        struct error *err)
 {
     const struct helper *helper = writer->helper;
     uint32_t *offsets = arena_new_array(writer->arena, uint32_t, helper->length + 1);
+    write_align(writer, false);
     for (uint32_t i = 0; i < helper->length; i++) {
+        bool last = i + 1 == helper->length;
+        if (last && helper->thunk)
+            write_align(writer, true);
         offsets[i] = (uint32_t)writer->data.size;
-        if (!write_insn(writer, first->insn + i, i + 1 == helper->length, err))
+        if (!write_insn(writer, first->insn + i, last, err))
             return false;
     }
+    if (!helper->thunk)
+        write_align(writer, true);
     offsets[helper->length] = (uint32_t)writer->data.size;
     if (!helper->tail && !helper->thunk) {
         struct code_bytes code = {0};

@@ -277,6 +277,8 @@ uint32_t row_with_link_of(struct arena *arena, const struct program *program, ui
 /* The row while the link register is kept as the form says. */
 uint32_t row_while_saved(struct arena *arena, const struct program *program,
                          uint32_t row, const struct site *site);
+/* The row of a called helper while the register lies on the stack that it has pushed. */
+uint32_t row_while_aligned(const struct program *program, uint32_t row);
 /* Rows of a helper's instructions: rows[i] at instruction i of the payload, and
  * rows[length] behind it. */
 void rows_of_helper(struct arena *arena, const struct program *program,

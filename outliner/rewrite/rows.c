@@ -200,6 +200,13 @@ static void look_at_call(const struct program *program, const struct site *site,
         inside->late_end++;
 }
 
+uint32_t row_while_aligned(const struct program *program, uint32_t row)
+{
+    struct row copy = *row_get(program->rows, row);
+    copy.cfa_offset += program->target->align_shift;
+    return row_intern(program->rows, &copy);
+}
+
 void rows_of_helper(struct arena *arena, const struct program *program,
                     const struct helper *helper, const struct site *first,
                     uint32_t *rows)

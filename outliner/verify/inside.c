@@ -81,6 +81,8 @@ static uint64_t stated_around(const struct walk *walk)
 static struct inside look_inside(struct walk *walk, struct keeping keeping)
 {
     const struct entered *first = walk_first_call(walk);
+    const struct entered *open = walk_open_call(walk);
+    int32_t pushed = open->aligns ? walk->verify->target->align_shift : 0;
     bool behind = walk->before.offset >= walk->end;
     uint32_t now = behind ? walk->last_row : row_before(walk);
     /* What was told before its time is true of that time, too. */
@@ -90,7 +92,8 @@ static struct inside look_inside(struct walk *walk, struct keeping keeping)
         .site = first->caller,
         .now = now == first->row ? first->caller : now,
         .last = walk->last_row == first->row ? first->caller : walk->last_row,
-        .depth = walk_shift(walk) - walk->verify->target->call_pushes,
+        .depth = walk_shift(walk) - walk->verify->target->call_pushes - pushed,
+        .pushed = pushed,
         .written = first->written,
         .stated = stated_around(walk),
         .keeping = keeping,
@@ -264,9 +267,36 @@ static bool check_moved(struct walk *walk, const struct view *view, struct error
     return true;
 }
 
+/* What a payload in called helpers writes. */
+static void note_written(struct walk *walk, uint64_t regs)
+{
+    walk_first_call(walk)->written |= regs;
+    for (uint32_t i = 0; i < walk->depth; i++)
+        walk->entered[i].changed |= regs;
+}
+
+/* A call from a helper's frame, which is `lower` bytes below where it was made from. */
+static bool check_inner_call(struct walk *walk, const struct view *view, int32_t lower,
+                             struct error *err)
+{
+    const struct target *target = walk->verify->target;
+    const uint32_t never = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE;
+    int32_t alignment = target->call_pushes + target->align_shift;
+    if (target->align_shift == 0 || view->insn.flow != FLOW_CALL ||
+        (view->insn.traits & never))
+        return walk_fail(walk, err, "control flow inside a called helper");
+    if (lower % alignment != 0)
+        return walk_fail(walk, err, "a helper calls with a stack that is not aligned");
+    note_written(walk, target->call_kills.regs);
+    return verify_callee_is_blind(walk->verify, view) ||
+           walk_fail(walk, err, "a helper calls who may look at its caller's frame");
+}
+
 /* In a helper that has been called. */
 static bool check_called(struct walk *walk, const struct view *view, struct error *err)
 {
+    if (view->insn.flow == FLOW_CALL || view->insn.flow == FLOW_CALL_INDIRECT)
+        return check_inner_call(walk, view, walk_shift(walk), err);
     const struct target *target = walk->verify->target;
     uint64_t touched = view->insn.uses | view->insn.defs;
     bool shifted = walk_shift(walk) != 0;
@@ -283,14 +313,19 @@ static bool check_called(struct walk *walk, const struct view *view, struct erro
         return walk_fail(walk, err, "a called helper uses SP in an unknown way");
     if (shifted && (view->insn.traits & INSN_BELOW_SP))
         return walk_fail(walk, err, "a called helper touches memory below SP");
-    walk_first_call(walk)->written |= view->insn.defs;
+    note_written(walk, view->insn.defs);
     return true;
 }
 
-/* The call at the end of a thunk: the callee sees what it saw. */
+/* The call at the end of a thunk: the callee sees what it saw. Inside of a helper that
+ * has aligned the stack for calls it is one of those. */
 static bool check_thunk(struct walk *walk, const struct view *view, struct error *err)
 {
     const struct entered *top = walk_open_call(walk);
+    if (top->aligns)
+        return walk_fail(walk, err, "a thunk leaves what it has pushed on the stack");
+    if (walk->verify->target->align_shift != 0 && top != walk_first_call(walk))
+        return check_inner_call(walk, view, walk_shift(walk) - top->shift, err);
     if (top->keeping.save != SAVE_NONE || walk_shift(walk) != top->shift ||
         top != walk_first_call(walk))
         return walk_fail(walk, err,

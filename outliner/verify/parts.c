@@ -34,6 +34,7 @@ struct verify verify_copy(const struct verify *verify)
     copy.views = (struct views){0};
     copy.claimed = table_new(copy.arena);
     copy.confirmed = table_new(copy.arena);
+    copy.callees = table_new(copy.arena);
     copy.before.nearby = arena_new_one(copy.arena, struct nearby);
     copy.after.nearby = arena_new_one(copy.arena, struct nearby);
     return copy;

@@ -393,7 +393,13 @@ bool row_is_good_enough(const struct verify *verify, const struct inside *inside
  * latest, or not in time at all (Clang states a whole prologue at its end). */
 bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t after)
 {
-    return row_is_saved(verify, verify->entry_row, plain_part(verify, inside, after),
+    const struct row *entry = row_get(verify->rows, verify->entry_row);
+    uint32_t plain = verify->entry_row;
+    if (inside->pushed)
+        plain = changed_row(verify, entry,
+                            row_rule(entry, verify->target->dwarf_return_column),
+                            inside->pushed);
+    return row_is_saved(verify, plain, plain_part(verify, inside, after),
                         inside->keeping) &&
            is_good_with(verify, inside, inside->last, known_row(verify, after));
 }

@@ -4,12 +4,14 @@
  *
  * The walk keeps a stack of the helpers it is in. A call adds what it pushes to the
  * distance of SP; a jump adds nothing, and where it is left is decided by the payload's
- * own end. Four things make an instruction of the output one that `before` does not
+ * own end. Five things make an instruction of the output one that `before` does not
  * have:
  *
  *   call H, jmp H          H lies among the helpers, and `before` does not go there
  *   save; call H; restore  the same with the link register kept meanwhile
  *   ret                    while a call is open: back to behind that call
+ *   push r, pop r          while a call is open: SP is lower in between, for the calls that
+ *                          the helper makes itself; r keeps its value
  *   jmp f                  where `before` calls f while a helper's call is open: a
  * thunk. f returns to behind that call, so the call is closed, too
  *
@@ -196,6 +198,48 @@ static bool enter_saving(struct walk *walk, struct entered entered,
     return enter(walk, entered, target, err);
 }
 
+/* --- calls inside of helpers --- */
+
+/* The code there pushes, or pops, one register that callees keep: which. */
+static bool finds_align(const struct verify *verify, struct spot spot, bool pop,
+                        uint8_t *reg, uint8_t *length)
+{
+    const struct target *target = verify->target;
+    struct code_bytes before, after;
+    for (*reg = 0; target->align_shift && *reg < 64; ++*reg) {
+        if (!has_register(target->callee_saved.regs, *reg) ||
+            *reg == target->stack_register)
+            continue;
+        target->emit_align(*reg, &before, &after);
+        *length = pop ? after.length : before.length;
+        if (bytes_are(verify, spot, pop ? &after : &before))
+            return true;
+    }
+    return false;
+}
+
+/* The next instruction is one of the helper's own: it pushes a register, or pops it.
+ * (Payloads of called helpers move SP in no case.) */
+static bool is_own(struct walk *walk, uint8_t *reg, uint8_t *length)
+{
+    const struct entered *top = walk_open_call(walk);
+    return top && finds_align(walk->verify, walk->after, top->aligns, reg, length);
+}
+
+static bool take_own(struct walk *walk, uint8_t reg, uint8_t length, struct error *err)
+{
+    struct entered *top = walk_open_call(walk);
+    if (top->aligns && (reg != top->aligner || has_register(top->changed, reg)))
+        return walk_fail(walk, err, "a helper changes a register that it has pushed");
+    top->shift += top->aligns ? -walk->verify->target->align_shift
+                              : walk->verify->target->align_shift;
+    top->aligns = !top->aligns;
+    top->aligner = reg;
+    top->changed = 0;
+    walk->after.offset += length;
+    return true;
+}
+
 /* --- leaving --- */
 
 /* The call has overwritten the link register, so nobody may have wanted it. */
@@ -226,6 +270,8 @@ static bool leave(struct walk *walk, struct error *err)
     struct code_bytes code;
     if (!walk_check_row(walk, NOT_KEPT, err))
         return false;
+    if (top->aligns)
+        return walk_fail(walk, err, "a helper leaves what it has pushed on the stack");
     struct entered left = *top;
     walk->depth = (uint32_t)(top - walk->entered);
     walk->after = left.resume;
@@ -240,19 +286,43 @@ static bool leave(struct walk *walk, struct error *err)
     return true;
 }
 
+/* A helper that has to pop a register jumps to where another one does that. */
+static bool goes_to_pop(struct walk *walk, struct view *view, struct spot *target)
+{
+    const struct verify *verify = walk->verify;
+    uint8_t reg, length;
+    return walk_open_call(walk)->aligns &&
+           view_at(verify, &verify->after, walk->after, view) &&
+           view->insn.flow == FLOW_JUMP &&
+           view_target(verify, &verify->after, view, target) &&
+           finds_align(verify, *target, true, &reg, &length);
+}
+
 /* Takes the walk out of all helpers whose payload is complete: of those that return in
  * the way that ours do. */
 static bool settle(struct walk *walk, struct error *err)
 {
     struct code_bytes code;
+    struct view view;
+    struct spot target;
+    uint8_t reg, length;
+    bool good = true;
     if (walk->depth == 0)
         return true;
     walk->verify->target->emit_return(&code);
-    while (walk_open_call(walk) && bytes_are(walk->verify, walk->after, &code)) {
-        if (!leave(walk, err))
-            return false;
+    while (good && walk_open_call(walk)) {
+        if (walk_open_call(walk)->aligns && is_own(walk, &reg, &length))
+            good = walk_check_row(walk, NOT_KEPT, err) &&
+                   take_own(walk, reg, length, err);
+        else if (goes_to_pop(walk, &view, &target))
+            good = walk_check_row(walk, NOT_KEPT, err) &&
+                   enter_plainly(walk, &view, target, err);
+        else if (bytes_are(walk->verify, walk->after, &code))
+            good = leave(walk, err);
+        else
+            break;
     }
-    return true;
+    return good;
 }
 
 /* --- one instruction --- */
@@ -300,7 +370,10 @@ bool walk_over(struct walk *walk, const struct view *before, struct error *err)
         if (!walk_check_row(walk, NOT_KEPT, err))
             return false;
         bool entering = true;
-        if (goes_to_helper(walk, before, &view, &target))
+        uint8_t reg, length;
+        if (is_own(walk, &reg, &length))
+            entering = take_own(walk, reg, length, err);
+        else if (goes_to_helper(walk, before, &view, &target))
             entering = enter_plainly(walk, &view, target, err);
         else if (is_saving_site(walk, before, &view, &entered, &call, &target))
             entering = enter_saving(walk, entered, &call, target, err);

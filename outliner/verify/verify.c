@@ -18,7 +18,8 @@
  * a few things that need no dataflow: nothing in a called helper touches the return
  * address or moves SP. What would need dataflow is taken on trust: that the register
  * which keeps the link register is dead, that no veneer register is live, that the red
- * zone of a function with a frame pointer is empty. So is the meaning of indirect
+ * zone of a function with a frame pointer is empty, that nothing is passed on the stack
+ * to those who are called from inside of helpers (they must not look for it: blind.c). So is the meaning of indirect
  * jumps: which of them go through a table is asked of the lifter.
  */
 #include "outliner/verify/verify.h"
@@ -155,6 +156,7 @@ static bool verify_run(const struct objects *before, const struct objects *after
     verify.rows = row_table_new(stage);
     verify.claimed = table_new(stage);
     verify.confirmed = table_new(stage);
+    verify.callees = table_new(stage);
     verify.entry_row = row_at_entry(verify.rows, machine);
     bool same = verify.target ? verify_sets(&verify, before, after, err)
                               : fail(err, NULL, "no target for this machine");

@@ -148,6 +148,8 @@ struct verify {
     struct table *claimed;   /* what helpers' rows say of saved registers … */
     struct table *confirmed; /* … and what some site's rows say as well */
     array_of(struct claim) claims;
+    struct table *callees; /* of calls from inside of helpers, by spot; … */
+    array_of(bool) callees_blind; /* … see blind.c */
 };
 
 static inline bool has_register(uint64_t regs, uint8_t reg)
@@ -278,6 +280,7 @@ struct inside {
     uint64_t written; /* registers that the payload has written since the site */
     uint64_t stated;  /* those that the rows of the helpers around this one find */
     struct keeping keeping; /* the helper keeps the link register itself right now */
+    int64_t pushed;         /* bytes that the helper itself has pushed */
 };
 /* `after` is a plain row that tells the truth, and with it the row of the site does. */
 bool row_is_inside(struct verify *verify, const struct inside *inside, uint32_t after);
@@ -333,6 +336,10 @@ void verify_find_parts(struct verify *verify);
 bool verify_other_part(const struct verify *verify, struct spot start,
                        struct stretch_of_code *out);
 
+/* --- blind.c --- */
+/* The callee of this call of `before` looks neither at its return address nor above it. */
+bool verify_callee_is_blind(struct verify *verify, const struct view *call);
+
 /* --- parts.c --- */
 /* All code sections that have changed, and what references into them mean. */
 bool verify_code(struct verify *verify, struct error *err);
@@ -353,6 +360,9 @@ struct entered {
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
     uint32_t outer;         /* the row of `after` at a call from inside a helper */
+    bool aligns;            /* it has pushed a register, and not popped it yet: */
+    uint8_t aligner;        /* this one, and meanwhile … */
+    uint64_t changed;       /* … these registers may have got other values */
     bool link_stored;       /* walk.link_stored, when it was entered */
     bool link_told;         /* the row at the call says where it was stored */
     struct spot resume;     /* behind the call or jump */

@@ -28,7 +28,10 @@ enum {
     GROUP5_CALL = 2,
     GROUP5_JUMP = 4,
     OPCODE_LEA = 0x8d,
-    OPCODE_RET = 0xc3
+    OPCODE_RET = 0xc3,
+    OPCODE_PUSH = 0x50,
+    OPCODE_POP = 0x58,
+    REX_B = 0x41
 };
 
 /* The PC-relative field of an instruction. */
@@ -382,6 +385,20 @@ void x86_64_emit_jump(struct code_bytes *out)
 void x86_64_emit_return(struct code_bytes *out)
 {
     *out = (struct code_bytes){.bytes = {OPCODE_RET}, .length = 1};
+}
+
+static void emit_stack(uint8_t opcode, uint8_t reg, struct code_bytes *out)
+{
+    *out = (struct code_bytes){0};
+    if (reg >= 8)
+        append(out, REX_B, 1);
+    append(out, (uint32_t)opcode + (reg & 7), 1);
+}
+
+void x86_64_emit_align(uint8_t reg, struct code_bytes *before, struct code_bytes *after)
+{
+    emit_stack(OPCODE_PUSH, reg, before);
+    emit_stack(OPCODE_POP, reg, after);
 }
 
 /* The recommended multi-byte no-ops, Intel SDM vol. 2, NOP, table 4-12. */
