@@ -37,7 +37,8 @@ static bool aligns(const struct program *program, const struct function *functio
 {
     const struct insn *insns = program->insns;
     if (first == end || first == function->first_insn ||
-        !(insns[end].traits & INSN_LEADER) || (insns[end].traits & INSN_NOP) || (insns[first - 1].traits & INSN_GLUED))
+        !(insns[end].traits & INSN_LEADER) || (insns[end].traits & INSN_NOP) ||
+        (insns[first - 1].traits & INSN_GLUED))
         return false;
     /* A call that never returns may be all that is before it: its return address must
      * not lie in code that belongs to something else. */

@@ -199,14 +199,32 @@ static bool decodes(struct walk *walk, uint32_t start, uint32_t end)
     return at.offset == end;
 }
 
+/* Behind functions without their padding a gap may need some to keep its alignment, that
+ * it did not need where they had it: no-ops from here up to `end`. */
+static bool pass_new_padding(struct walk *walk, uint32_t end)
+{
+    struct view view;
+    while (walk->before.offset < end &&
+           view_at(walk->verify, &walk->verify->before, walk->before, &view) &&
+           (view.insn.traits & INSN_NOP) && view.reloc_count == 0)
+        walk->before.offset += view.insn.length;
+    return walk->before.offset == end;
+}
+
 /* What may be data. Padding may have grown in front of a gap. */
 static bool walk_island(struct walk *walk, struct section_map *map, struct pair start,
                         struct pair end, bool gap, struct error *err)
 {
-    uint32_t size = end.before - start.before;
+    uint32_t size = end.before - start.before, room = end.after - start.after;
+    walk->before.offset = start.before;
+    if (gap && walk->verify->dropped && room < size &&
+        pass_new_padding(walk, end.before - room)) {
+        start.before = walk->before.offset;
+        size = room;
+    }
     walk->before.offset = start.before;
     walk->after.offset = start.after;
-    if (end.after - start.after < size || (!gap && end.after - start.after != size))
+    if (room < size || (!gap && room != size))
         return verify_fail(walk->verify, walk->before, walk->after, err,
                            "data among code has another size");
     if (!check_padding(walk, end.after - size, err))
