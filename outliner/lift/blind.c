@@ -239,8 +239,13 @@ static bool part_is_blind(struct look *look, struct part part)
         return false;
     const struct row *row = row_walk_to(program, &walk, function->start);
     uint32_t end = function->first_insn + function->insn_count;
+    const struct row *seen = NULL; /* with an instruction */
     for (uint32_t i = function->first_insn; i < end; i++) {
         const struct insn *insn = &program->insns[i];
+        if (row == seen && i + 1 < end && insn_is_off_stack(program->target, insn) &&
+            row_walk_to(program, &walk, insn[1].offset) == row)
+            continue;
+        seen = row;
         enum base base = row_base(program->target, row);
         note_frame(look, insn, base);
         if (base == BASE_NONE || is_unclear(look, insn, base) ||

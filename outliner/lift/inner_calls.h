@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to inner_calls.c, inner_frame.c, definitions.c and blind.c: callees that may be called with other things on
- * the stack above their return address than their callers have put there.
+ * Private to inner_calls.c, inner_frame.c, definitions.c and blind.c: callees that may be
+ * called with other things on the stack above their return address than their callers have
+ * put there.
  */
 #ifndef MO_OUTLINER_INNER_CALLS_H
 #define MO_OUTLINER_INNER_CALLS_H
@@ -60,6 +61,18 @@ static inline bool insn_copies_frame(const struct target *target, const struct i
 {
     const uint32_t known = INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME;
     return has_bit(insn->uses, target->frame_register) && !(insn->traits & known);
+}
+
+/* Neither touches the stack, as far as anybody can tell, nor SP, nor looks at the frame
+ * register: most instructions. */
+static inline bool insn_is_off_stack(const struct target *target, const struct insn *insn)
+{
+    const uint32_t on = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_OPAQUE | INSN_SP_ADJUST |
+                        INSN_SP_FROM_FRAME | INSN_FRAME_MEMORY | INSN_FRAME_SET |
+                        INSN_PINNED;
+    return insn->flow == FLOW_NEXT && (insn->traits & on) == 0 &&
+           !has_bit(insn->uses, target->frame_register) &&
+           !has_bit(insn->defs, target->stack_register);
 }
 
 /* What a row tells the CFA by. */

@@ -154,6 +154,8 @@ static struct way run_block(struct caller *caller, uint32_t number,
     for (uint32_t i = block->first_insn; i < block->first_insn + block->insn_count;
          i++) {
         const struct insn *insn = &program->insns[i];
+        if (insn_is_off_stack(program->target, insn))
+            continue;
         const struct row *row = row_walk_to(program, walk, insn->offset);
         if (insn->flow != FLOW_CALL && insn->flow != FLOW_CALL_INDIRECT) {
             words touched = touched_by(caller, insn, row);

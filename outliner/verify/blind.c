@@ -35,20 +35,9 @@ static const struct object *object_of(const struct look *look, uint32_t object)
     return look->verify->before.objects->items[object];
 }
 
-/* The function symbol around a place, or NULL. */
 static const struct symbol *function_around(const struct look *look, struct spot spot)
 {
-    const struct object *object = object_of(look, spot.object);
-    const struct symbol *found = NULL;
-    for (uint32_t s = 1; s < object->symbol_count; s++) {
-        const struct symbol *symbol = &object->symbols[s];
-        bool around = symbol->type == STT_FUNC && symbol->section == spot.section &&
-                      symbol->value <= spot.offset &&
-                      spot.offset - symbol->value < symbol->size;
-        if (around && (!found || symbol->size > found->size))
-            found = symbol;
-    }
-    return found;
+    return verify_function_around(&look->verify->before, spot);
 }
 
 static bool add_function(struct look *look, struct spot spot, int64_t above)

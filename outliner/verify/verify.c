@@ -66,7 +66,8 @@ static void read_object(struct arena *arena, struct side *side, uint32_t number)
     debug_read(arena, object, &side->debug[number]);
 }
 
-/* The first two parts are the names of the two sides, the others are their objects. */
+/* The first two parts are the names of the two sides, one is the functions of the input,
+ * the others are the sides' objects. */
 static void read_part(void *context, uint32_t number, uint32_t worker)
 {
     const struct reading *reading = context;
@@ -75,7 +76,11 @@ static void read_part(void *context, uint32_t number, uint32_t worker)
         verify_index_names(arena, reading->sides[number]);
         return;
     }
-    number -= 2;
+    if (number == 2) {
+        verify_index_functions(arena, reading->sides[0]);
+        return;
+    }
+    number -= 3;
     uint32_t count = reading->sides[0]->objects->count;
     if (number < count)
         read_object(arena, reading->sides[0], number);
@@ -102,7 +107,7 @@ static bool read_sides(struct verify *verify, const struct objects *before,
         return false;
     struct reading reading = {{&verify->before, &verify->after},
                               parallel_arenas(verify->arena, verify->workers)};
-    parallel_do(verify->workers, 2 + before->count + after->count, read_part, &reading);
+    parallel_do(verify->workers, 3 + before->count + after->count, read_part, &reading);
     parallel_adopt(verify->arena, reading.arenas, verify->workers);
     return true;
 }

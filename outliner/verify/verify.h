@@ -48,6 +48,7 @@ struct side {
     struct table *names;                /* of defined global symbols … */
     array_of(struct named) definitions; /* … by their number there */
     uint32_t **wanted; /* by object, symbol: that number of an undefined one */
+    struct spans *spans; /* by object: its functions; of `before` alone, see around.c */
     struct nearby *nearby;
 };
 
@@ -335,6 +336,11 @@ void verify_find_parts(struct verify *verify);
 /* The other part of the function that starts here, if it has one. */
 bool verify_other_part(const struct verify *verify, struct spot start,
                        struct stretch_of_code *out);
+
+/* --- around.c --- */
+void verify_index_functions(struct arena *arena, struct side *side);
+/* The largest function symbol around a place of `before`, or NULL. */
+const struct symbol *verify_function_around(const struct side *side, struct spot spot);
 
 /* --- blind.c --- */
 /* The callee of this call of `before` looks neither at its return address nor above it. */
