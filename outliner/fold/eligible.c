@@ -54,14 +54,22 @@ static bool find_frame(const struct folder *folder, struct foldable *candidate)
            fde->start == candidate->start && find_lsda(folder, fde, &candidate->lsda);
 }
 
-/* Everything that the assembler resolved leads to a place in the function itself. */
+static bool is_transfer(const struct insn *insn)
+{
+    return insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
+           insn->flow == FLOW_CALL;
+}
+
+/* Everything that the assembler resolved leads to a place in the function itself, and is
+ * not the address of its entry, which would be that of another function. */
 static bool keeps_to_itself(const struct program *program,
                             const struct function *function)
 {
     for (uint32_t i = 0; i < function->insn_count; i++) {
         const struct insn *insn = &program->insns[function->first_insn + i];
         if ((insn->traits & INSN_PC_RELATIVE) && !(insn->traits & INSN_RELOCATED) &&
-            (insn->target < function->start || insn->target >= function->end))
+            (insn->target < function->start || insn->target >= function->end ||
+             (insn->target == function->start && !is_transfer(insn))))
             return false;
     }
     return true;

@@ -72,22 +72,6 @@ static void note(struct folder *folder, uint32_t section, uint32_t reloc)
         candidate->unsure = true;
 }
 
-/* An instruction that takes the address of its own function, resolved by the assembler. */
-static bool takes_itself(const struct folder *folder, const struct foldable *candidate)
-{
-    const struct program *program = folder->program;
-    const struct function *function = &program->functions[candidate->function];
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        const struct insn *insn = &program->insns[function->first_insn + i];
-        bool transfers = insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH ||
-                         insn->flow == FLOW_CALL;
-        if ((insn->traits & INSN_PC_RELATIVE) && !transfers &&
-            !(insn->traits & INSN_RELOCATED) && insn->target == candidate->start)
-            return true;
-    }
-    return false;
-}
-
 void fold_find_taken(struct folder *folder)
 {
     const struct object *object = folder->object;
@@ -104,10 +88,5 @@ void fold_find_taken(struct folder *folder)
             continue;
         for (uint32_t r = 0; r < object->sections[s].reloc_count; r++)
             note(folder, s, r);
-    }
-    for (uint32_t i = 0; i < folder->candidates.count; i++) {
-        struct foldable *candidate = &folder->candidates.items[i];
-        if (takes_itself(folder, candidate))
-            candidate->fixed = true; /* that address would be the heir's */
     }
 }
