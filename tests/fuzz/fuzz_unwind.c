@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CODE = 1, FRAMES = 2, MORE_FRAMES = 3, SECTIONS = 4, CODE_SIZE = 4096 };
@@ -95,6 +96,28 @@ static void check_same(const struct fde *a, const struct fde *b)
                a->changes[i].row == b->changes[i].row);
 }
 
+static int by_place(const void *left, const void *right)
+{
+    const struct fde *a = *(const struct fde *const *)left;
+    const struct fde *b = *(const struct fde *const *)right;
+    if (a->section != b->section)
+        return a->section < b->section ? -1 : 1;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* In the order in which they lie, which a rewrite keeps: where what was cut off is
+ * completed by padding, others may come before it when they are sorted by their code. */
+static const struct fde **in_place(struct arena *arena, const struct frames *frames)
+{
+    const struct fde **fdes =
+        arena_new_array(arena, const struct fde *, frames->fde_count);
+    for (uint32_t i = 0; i < frames->fde_count; i++)
+        fdes[i] = &frames->fdes[i];
+    if (frames->fde_count)
+        qsort(fdes, frames->fde_count, sizeof *fdes, by_place);
+    return fdes;
+}
+
 static struct frames read_again(struct arena *arena, const struct object *object,
                                 struct row_table *rows)
 {
@@ -130,9 +153,10 @@ static void check_edits(struct arena *arena, const struct object *object,
     copy = rewritten(arena, object, rows, frames, edits);
     struct frames again = read_again(arena, &copy, rows);
     assert(again.fde_count == frames->fde_count);
+    const struct fde **old = in_place(arena, frames), **new = in_place(arena, &again);
     for (uint32_t i = 0; i < frames->fde_count; i++)
-        if (frames->fdes[i].refusal == REFUSAL_NONE) /* padding may complete others */
-            check_same(&frames->fdes[i], &again.fdes[i]);
+        if (old[i]->refusal == REFUSAL_NONE) /* padding may complete others */
+            check_same(old[i], new[i]);
     for (uint32_t i = 0; i < frames->fde_count; i += 3)
         edits[i].drop = true;
     copy = rewritten(arena, object, rows, frames, edits);
