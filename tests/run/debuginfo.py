@@ -127,7 +127,8 @@ class Sides:
     def length(self, insn, jumped):
         """Instructions of the program that what is entered there stands for."""
         body, first = self.place[insn.to]
-        count = 0
+        # One that calls others aligns the stack by a push, which is undone at its end.
+        count = -2 if not jumped and body[first].op == "push" else 0
         for here in body[first:]:
             self.shared.add(here.address)
             last = here.op in JUMPS + RETURNS
