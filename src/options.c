@@ -97,7 +97,9 @@ const struct option options_table[] = {
      "time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
      "an experiment: do without stay-in-place, joins, short-branches, leftovers, "
-     "shared-entries, stack-rows or inner-calls; may be repeated"                                                                          },
+     "shared-entries or stack-rows; may be repeated"                                                                          },
+    {"--inner-calls",    NULL, KIND_FLAG,   NULL,        FIELD(inner_calls),    GROUP_CHOICE,
+     "an experiment, x86-64, not safe yet: helpers may call others in their middle"},
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },

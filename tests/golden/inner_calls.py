@@ -52,7 +52,7 @@ def main():
     os.makedirs(args.work, exist_ok=True)
     source, made = os.path.join(HERE, "inner_calls.s"), os.path.join(args.work, "i.o")
     subprocess.run(["gcc", "-c", source, "-o", made], check=True)
-    dump = subprocess.run([os.path.abspath(args.mo_link), "--dump=code", made], check=True,
+    dump = subprocess.run([os.path.abspath(args.mo_link), "--inner-calls", "--dump=code", made], check=True,
                           stdout=subprocess.PIPE).stdout.decode()
     wants, has, bad = wanted(source), found(dump), 0
     for section, calls in wants.items():
