@@ -37,12 +37,10 @@ struct attempt {
     bool relative;    /* has a PC-relative field */
 };
 
-enum { MOST_INSN_BYTES = 15 }; /* bytes, on any machine */
-
-/* Of every offset from `start` up to `end`, in that order. Equal bytes are tried once: those
- * of the range and, since the last attempts look at them, up to MOST_INSN_BYTES behind it. NULL
- * where instructions have one length: decoding them takes no longer than this. They live as
- * long as the decoder. */
+/* Of every offset from `start` up to `end`, in that order. Equal bytes are tried once:
+ * those of the range and, since the last attempts look at them, up to MOST_INSN_BYTES
+ * behind it. NULL where instructions have one length: decoding them takes no longer than
+ * this. They live as long as the decoder. */
 const struct attempt *decoder_try_all(struct decoder *decoder, struct bytes bytes,
                                       uint32_t start, uint32_t end);
 

@@ -22,7 +22,15 @@ struct regset {
     uint8_t flags;
 };
 
+/* The register, by its bit number, is in the set; no register has a number from 64 on. */
+static inline bool has_register(uint64_t regs, uint8_t reg)
+{
+    return reg < 64 && (regs >> reg & 1) != 0;
+}
+
 #define REGSET_ALL ((struct regset){UINT64_MAX, UINT8_MAX})
+
+enum { MOST_INSN_BYTES = 15 }; /* on any machine */
 
 /* Control flow: what comes after this instruction. */
 enum flow {

@@ -40,11 +40,6 @@ static inline void bit_set(uint8_t *bits, uint32_t at)
     bits[at / 8] = (uint8_t)(bits[at / 8] | 1u << (at % 8));
 }
 
-static inline bool has_register(uint64_t regs, uint8_t reg)
-{
-    return reg < 64 && (regs >> reg & 1) != 0;
-}
-
 /* Grows a hash by a value. */
 static inline uint64_t mix(uint64_t hash, uint64_t value)
 {

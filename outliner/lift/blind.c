@@ -80,7 +80,7 @@ static bool rows_follow(const struct target *target, const struct insn *insn,
                         const struct row *now, const struct row *next)
 {
     enum base from = row_base(target, now), to = row_base(target, next);
-    bool moves = has_bit(insn->defs, target->stack_register);
+    bool moves = has_register(insn->defs, target->stack_register);
     int64_t change = insn->traits & INSN_SP_ADJUST ? insn->sp_value : 0;
     if (from == BASE_STACK && to == BASE_STACK)
         return (!moves || (insn->traits & INSN_SP_ADJUST) || insn->flow != FLOW_NEXT) &&
@@ -147,7 +147,7 @@ static bool is_unclear(const struct look *look, const struct insn *insn, enum ba
     bool adjusts = insn->traits & INSN_SP_ADJUST;
     bool framed = (base == BASE_FRAME || look->sets_frame) &&
                   !(insn->traits & INSN_FRAME_SET) &&
-                  has_bit(insn->uses, target->frame_register);
+                  has_register(insn->uses, target->frame_register);
     if (insn->traits & INSN_SP_OPAQUE)
         return true;
     if (insn->traits & INSN_PINNED)

@@ -11,11 +11,6 @@
 
 #include "mo/table.h"
 
-static inline bool has_bit(uint64_t regs, uint8_t reg)
-{
-    return reg < 64 && (regs >> reg & 1) != 0;
-}
-
 /* What a name means, as far as the set of objects tells. */
 struct definition {
     uint32_t function; /* the one that is run; NO_INDEX: it may well be another one */
@@ -60,7 +55,7 @@ static inline bool insn_leaves(const struct function *function, const struct ins
 static inline bool insn_copies_frame(const struct target *target, const struct insn *insn)
 {
     const uint32_t known = INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME;
-    return has_bit(insn->uses, target->frame_register) && !(insn->traits & known);
+    return has_register(insn->uses, target->frame_register) && !(insn->traits & known);
 }
 
 /* Neither touches the stack, as far as anybody can tell, nor SP, nor looks at the frame
@@ -71,8 +66,8 @@ static inline bool insn_is_off_stack(const struct target *target, const struct i
                         INSN_SP_FROM_FRAME | INSN_FRAME_MEMORY | INSN_FRAME_SET |
                         INSN_PINNED;
     return insn->flow == FLOW_NEXT && (insn->traits & on) == 0 &&
-           !has_bit(insn->uses, target->frame_register) &&
-           !has_bit(insn->defs, target->stack_register);
+           !has_register(insn->uses, target->frame_register) &&
+           !has_register(insn->defs, target->stack_register);
 }
 
 /* What a row tells the CFA by. */

@@ -204,11 +204,10 @@ static bool same_point(const struct verify *verify, uint32_t object,
 static bool ends_agree(const struct verify *verify, struct spot before,
                        struct spot after)
 {
-    enum { LONGEST_INSN = 15 }; /* bytes */
     const struct section_map *map = &verify->maps[before.object][before.section];
     if (!map->walked || before.offset > map->size)
         return false;
-    for (uint32_t back = 1; back <= LONGEST_INSN && back <= before.offset; back++) {
+    for (uint32_t back = 1; back <= MOST_INSN_BYTES && back <= before.offset; back++) {
         struct spot old = before, new = after;
         old.offset -= back;
         new.offset = map_start(map, old.offset);

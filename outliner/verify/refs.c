@@ -162,10 +162,9 @@ bool is_known_end(const struct section_map *map, uint32_t before)
 bool views_around(const struct verify *verify, struct spot before, struct spot after,
                   struct view *old, struct view *new)
 {
-    enum { LONGEST_INSN = 15 }; /* bytes */
     const struct section_map *map = map_of(verify, before);
     uint32_t back = 1;
-    while (back < before.offset && back < LONGEST_INSN &&
+    while (back < before.offset && back < MOST_INSN_BYTES &&
            !map_is_start(map, before.offset - back))
         back++;
     if (back > before.offset || back > after.offset)

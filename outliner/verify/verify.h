@@ -153,11 +153,6 @@ struct verify {
     array_of(bool) callees_blind; /* … see blind.c */
 };
 
-static inline bool has_register(uint64_t regs, uint8_t reg)
-{
-    return reg < 64 && (regs >> reg & 1) != 0;
-}
-
 const struct section *spot_section(const struct side *side, struct spot spot);
 
 /* "…: text (in the output at …)"; returns false. */
