@@ -75,8 +75,11 @@ static bool check_directory(struct arena *session, const char *directory,
 bool inputs_check_output(struct arena *session, const struct options *options,
                          const struct inputs *inputs, struct error *err)
 {
-    if (!check_against_inputs(inputs, options->report_path, err) ||
-        !check_against_inputs(inputs, options->remarks, err))
+    for (uint32_t i = 0; i < REPORT_COUNT; i++) {
+        if (!check_against_inputs(inputs, options->reports[i].path, err))
+            return false;
+    }
+    if (!check_against_inputs(inputs, options->remarks, err))
         return false;
     if (!options->output)
         return true;

@@ -122,7 +122,7 @@ static bool run(struct link *link, struct error *err)
 }
 
 bool link_sets(struct arena *session, const struct options *options,
-               const struct sets *before, struct sets *after, struct bytes *report,
+               const struct sets *before, struct sets *after, struct report_texts *reports,
                struct error *err)
 {
     struct link link = {.options = options, .session = session, .before = *before};
@@ -136,8 +136,7 @@ bool link_sets(struct arena *session, const struct options *options,
     if (!look_at_sets(&link, err) || !outline_sets(&link, err))
         return false;
     *after = link.after;
-    if (options->report != REPORT_NONE)
-        *report = link_report(&link);
+    link_report(&link, reports);
     return true;
 }
 

@@ -12,6 +12,7 @@
 #include "mo/progress.h"
 #include "mo/program.h"
 #include "mo/remarks.h"
+#include "mo/link.h"
 #include "mo/report.h"
 
 struct link {
@@ -52,8 +53,8 @@ MO_MUST_CHECK bool link_outline_set(struct link *link, const struct set *given,
 MO_MUST_CHECK bool link_shake_set(struct link *link, struct objects *objects,
                                   struct error *err);
 
-/* Measures; the report that the options ask for, or nothing. */
-struct bytes link_report(struct link *link);
+/* Measures; the reports that the options ask for. */
+void link_report(struct link *link, struct report_texts *out);
 
 /* The listing beside the file of --remarks. */
 const char *link_listing_name(const struct link *link);

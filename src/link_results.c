@@ -19,7 +19,7 @@ const char *link_listing_name(const struct link *link)
 static void measure(struct link *link)
 {
     const struct options *options = link->options;
-    link->report.wants_bodies = options->report == REPORT_HTML;
+    link->report.wants_bodies = options->reports[REPORT_HTML].wanted;
     for (uint32_t i = 0; i < link->before.count; i++) {
         report_before(&link->report, &link->before.items[i].objects);
         report_after(&link->report, &link->after.items[i].objects);
@@ -29,11 +29,9 @@ static void measure(struct link *link)
     link->report.dry_run = options->dry_run;
 }
 
-struct bytes link_report(struct link *link)
+static struct bytes report_as(struct link *link, enum report_format format)
 {
-    if (link->options->report != REPORT_NONE || link->options->baseline)
-        measure(link);
-    switch ((enum report_format)link->options->report) {
+    switch (format) {
     case REPORT_JSON: return report_json(link->session, &link->report);
     case REPORT_TEXT: return report_text(link->session, &link->report);
     case REPORT_HTML: return report_html(link->session, &link->report);
@@ -41,6 +39,18 @@ struct bytes link_report(struct link *link)
     case REPORT_COUNT: break;
     }
     return (struct bytes){0};
+}
+
+void link_report(struct link *link, struct report_texts *out)
+{
+    const struct options *options = link->options;
+    *out = (struct report_texts){0};
+    if (options_want_report(options) || options->baseline)
+        measure(link);
+    for (uint32_t i = 0; i < REPORT_COUNT; i++) {
+        if (options->reports[i].wanted)
+            out->by_format[i] = report_as(link, (enum report_format)i);
+    }
 }
 
 static void print(struct bytes text)
@@ -101,26 +111,38 @@ static bool write_side_files(const struct side_file *files, uint32_t count,
     return true;
 }
 
+/* Of `files` there is room for all. */
+static uint32_t list_side_files(const struct link *link,
+                                const struct report_texts *reports,
+                                struct side_file *files)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < REPORT_COUNT; i++)
+        files[count++] = (struct side_file){link->options->reports[i].path,
+                                            reports->by_format[i]};
+    if (link->remarks) {
+        files[count++] = (struct side_file){link->options->remarks,
+                                            remarks_yaml(link->remarks)};
+        files[count++] = (struct side_file){link_listing_name(link),
+                                            remarks_listing(link->remarks)};
+    }
+    return count;
+}
+
 /* The objects, and what is told of them: all or nothing. Side files are written first,
  * since they can be taken back. A closed gate keeps the objects back, so that the next
  * `make` does not take them for made; the side files are what tells why. */
 bool link_write(struct link *link, struct error *err)
 {
     const struct options *options = link->options;
-    struct bytes report = link_report(link), gate;
+    struct report_texts reports;
+    struct bytes gate;
+    link_report(link, &reports);
     bool passed = pass_gate(link, &gate, err);
     if (!passed && !err->over_limit)
         return false;
-    struct side_file files[] = {
-        {options->report_path,                      report},
-        {options->remarks,                          {0}   },
-        {link->remarks ? link_listing_name(link) : NULL, {0}   },
-    };
-    uint32_t count = sizeof files / sizeof *files;
-    if (link->remarks) {
-        files[1].bytes = remarks_yaml(link->remarks);
-        files[2].bytes = remarks_listing(link->remarks);
-    }
+    struct side_file files[REPORT_COUNT + 2];
+    uint32_t count = list_side_files(link, &reports, files);
     if (!write_side_files(files, count, err))
         return false;
     if (passed &&
@@ -130,8 +152,7 @@ bool link_write(struct link *link, struct error *err)
     }
     if (options->print)
         print_sides(stdout, &link->before, &link->after, options->print);
-    if (!options->report_path)
-        print(report);
+    print(reports.by_format[options_printed_report(options)]);
     print(gate);
     return passed;
 }

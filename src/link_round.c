@@ -105,7 +105,7 @@ bool link_round(struct link *link, const struct set *set, uint32_t round,
     struct plan plan = {0};
     progress_at(link->progress, "looking for repeats", round);
     bool ok = plan_round(link, stage, set, round, objects, &program, &plan, err);
-    if (ok && round == 1 && link->options->report != REPORT_NONE)
+    if (ok && round == 1 && options_want_report(link->options))
         report_refusals(&link->report, program);
     if (ok && round == 1 && link->remarks)
         remarks_refusals(link->remarks, program);

@@ -107,10 +107,10 @@ const struct option options_table[] = {
      "do not expand the result and compare it with the input; faster, and nobody "
      "checks"                                                                                                   },
 
-    {"--report",         "-R", KIND_REPORT, "[=FORMAT]", FIELD(report),         GROUP_LOOK,
+    {"--report",         "-R", KIND_REPORT, "[=FORMAT]", FIELD(reports),        GROUP_LOOK,
      "print what was saved, where, and what was left alone and why; FORMAT is text, "
-     "json, json:FILE, html or html:FILE (a page that needs nothing else); below -- %o "
-     "in FILE is the output of each link"                                      },
+     "json, json:FILE, html or html:FILE (a page that needs nothing else), and may be "
+     "repeated for several; below -- %o in FILE is the output of each link"                                      },
     {"--baseline",       NULL, KIND_TEXT,   "FILE",      FIELD(baseline),       GROUP_LOOK,
      "compare with the report of an earlier run (-R=json:FILE), and print what changed, "
      "the largest first"                                                                                        },
@@ -404,12 +404,14 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL, "--hot-share has no effect without --profile");
     if (out->dump != DUMP_NONE && out->explain)
         return fail(err, NULL, "--dump and --explain: one at a time");
-    if (looks && out->report > REPORT_TEXT && !out->report_path)
+    enum report_format printed = options_printed_report(out);
+    if (looks && printed > REPORT_TEXT)
         return fail(err, NULL,
                     "%s and -R=%s both print to standard output: use -R=%s:FILE",
-                    out->explain ? "--explain" : "--dump",
-                    options_format_name(out->report), options_format_name(out->report));
-    if (!out->output && !out->dry_run && !(looks && out->report == REPORT_NONE && !out->baseline))
+                    out->explain ? "--explain" : "--dump", report_format_name(printed),
+                    report_format_name(printed));
+    if (!out->output && !out->dry_run &&
+        !(looks && !options_want_report(out) && !out->baseline))
         return fail(err, NULL,
                     "no output: give -o PATH, or --dry-run to write nothing");
     if (out->set_name && !out->output_is_directory)
@@ -425,7 +427,7 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL,
                     "--whole-archive is for a single object: a directory gets whole "
                     "archives anyway");
-    if (out->output && out->report_path && strcmp(out->output, out->report_path) == 0)
+    if (options_report_names(out, out->output))
         return fail(err, NULL, "-o and -R both name '%s'", out->output);
     return true;
 }

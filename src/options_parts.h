@@ -92,9 +92,6 @@ extern const struct option options_table[];
 MO_MUST_CHECK bool options_report(struct options *out, const char *value,
                                   const char *next, struct error *err);
 
-/* "text", "json", … of an enum report_format. */
-const char *options_format_name(uint32_t format);
-
 /* By its ending and by being there: functions are called like programs ("main",
  * "test"), but hardly ever like objects. */
 bool options_is_input(const char *text);

@@ -13,7 +13,7 @@
 /* ORDER report */
 static const char *const formats[REPORT_COUNT] = {NULL, "text", "json", "html"};
 
-const char *options_format_name(uint32_t format)
+const char *report_format_name(enum report_format format)
 {
     return formats[format];
 }
@@ -32,23 +32,60 @@ static enum report_format format_of(const char *text, const char **rest)
     return REPORT_NONE;
 }
 
-static bool set_format(struct options *out, const char *value, struct error *err)
+bool options_want_report(const struct options *options)
 {
-    const char *rest = "";
-    out->report = format_of(value, &rest);
-    out->report_path = *rest == ':' ? rest + 1 : NULL;
-    if (out->report == REPORT_NONE || (*rest == ':' && rest[1] == '\0'))
-        return fail(err, NULL,
-                    "-R: '%s' is no format; there are text, json, json:FILE, html and "
-                    "html:FILE",
-                    value);
-    return true;
+    for (uint32_t i = REPORT_NONE + 1; i < REPORT_COUNT; i++) {
+        if (options->reports[i].wanted)
+            return true;
+    }
+    return false;
 }
 
-static bool same_report(const struct options *a, const struct options *b)
+enum report_format options_printed_report(const struct options *options)
 {
-    return a->report == b->report && !a->report_path == !b->report_path &&
-           (!a->report_path || strcmp(a->report_path, b->report_path) == 0);
+    for (uint32_t i = REPORT_NONE + 1; i < REPORT_COUNT; i++) {
+        if (options->reports[i].wanted && !options->reports[i].path)
+            return (enum report_format)i;
+    }
+    return REPORT_NONE;
+}
+
+bool options_report_names(const struct options *options, const char *path)
+{
+    for (uint32_t i = REPORT_NONE + 1; i < REPORT_COUNT; i++) {
+        const char *other = options->reports[i].path;
+        if (path && other && strcmp(path, other) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool same_place(const char *a, const char *b)
+{
+    return !a == !b && (!a || strcmp(a, b) == 0);
+}
+
+/* Each form once; each file, and standard output, for one of them. */
+static bool add_wish(struct options *out, enum report_format format, const char *path,
+                     struct error *err)
+{
+    struct report_wish *wish = &out->reports[format];
+    const char *name = formats[format];
+    if (wish->wanted)
+        return same_place(wish->path, path) ||
+               fail(err, NULL, "-R=%s is given twice, for '%s' and for '%s'", name,
+                    wish->path ? wish->path : "standard output",
+                    path ? path : "standard output");
+    enum report_format printed = options_printed_report(out);
+    if (!path && printed != REPORT_NONE)
+        return fail(err, NULL,
+                    "-R=%s and -R=%s both print to standard output: use -R=%s:FILE",
+                    formats[printed], name,
+                    format == REPORT_TEXT ? formats[printed] : name);
+    if (options_report_names(out, path))
+        return fail(err, NULL, "-R=%s: another report is written to '%s'", name, path);
+    *wish = (struct report_wish){true, path};
+    return true;
 }
 
 bool options_report(struct options *out, const char *value, const char *next,
@@ -57,12 +94,14 @@ bool options_report(struct options *out, const char *value, const char *next,
     const char *rest;
     if (!value && next && format_of(next, &rest) != REPORT_NONE)
         return fail(err, NULL, "-R takes its format after '=': -R=%s", next);
-    struct options before = *out;
-    if (!set_format(out, value ? value : "text", err))
-        return false;
-    return before.report == REPORT_NONE || same_report(&before, out) ||
-           fail(err, NULL, "-R is given twice, and there is one report: -R=%s",
-                value ? value : "text");
+    const char *text = value ? value : formats[REPORT_TEXT];
+    enum report_format format = format_of(text, &rest);
+    if (format == REPORT_NONE || (*rest == ':' && rest[1] == '\0'))
+        return fail(err, NULL,
+                    "-R: '%s' is no format; there are text, json, json:FILE, html and "
+                    "html:FILE",
+                    text);
+    return add_wish(out, format, *rest == ':' ? rest + 1 : NULL, err);
 }
 
 bool options_is_input(const char *text)
@@ -97,13 +136,13 @@ bool options_check_gate(const struct options *options, struct error *err)
                         "section:1%% and function:64",
                         text);
     }
-    if (options->baseline && options->report > REPORT_TEXT && !options->report_path)
+    enum report_format printed = options_printed_report(options);
+    if (options->baseline && printed > REPORT_TEXT)
         return fail(err, NULL,
                     "--baseline and -R=%s both print to standard output: use "
                     "-R=%s:FILE",
-                    formats[options->report], formats[options->report]);
-    if (options->baseline && options->report_path &&
-        strcmp(options->baseline, options->report_path) == 0)
+                    formats[printed], formats[printed]);
+    if (options_report_names(options, options->baseline))
         return fail(err, NULL,
                     "--baseline and -R both name '%s': a run that is too large would "
                     "become the measure of the next",
@@ -116,7 +155,7 @@ bool options_check_compare(const struct options *options, struct error *err)
     if (!options->baseline)
         return fail(err, NULL, "--compare needs --baseline=FILE, the earlier report");
     if (options->inputs.count > 0 || options->output || options->outline ||
-        options->report != REPORT_NONE)
+        options_want_report(options))
         return fail(
             err, NULL,
             "--compare is instead of a run: it takes no inputs, only --baseline "

@@ -14,12 +14,17 @@
  * prints. */
 MO_MUST_CHECK bool link_run(const struct options *options, struct error *err);
 
+/* The report in each form that the options ask for; empty in the others. */
+struct report_texts {
+    struct bytes by_format[REPORT_COUNT];
+};
+
 /* The same for sets that somebody else has arranged, and whose files somebody else will
  * write: `after` gets one set for each of `before`, with the helpers as one more object
- * at its end (the options name a directory), `report` the text that the options ask for
- * or nothing. The first set is not empty. */
+ * at its end (the options name a directory), `reports` what the options ask for. The
+ * first set is not empty. */
 MO_MUST_CHECK bool link_sets(struct arena *session, const struct options *options,
                              const struct sets *before, struct sets *after,
-                             struct bytes *report, struct error *err);
+                             struct report_texts *reports, struct error *err);
 
 #endif

@@ -26,6 +26,12 @@ enum dump_stage {
 /* ORDER report: options_report.c has the names. */
 enum report_format { REPORT_NONE, REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_COUNT };
 
+/* One form of the report. */
+struct report_wish {
+    bool wanted;
+    const char *path; /* NULL: standard output, where only one of them goes */
+};
+
 struct table;
 
 struct text_list {
@@ -65,8 +71,7 @@ struct options {
     bool drop_alignment;
     bool no_verify;
 
-    uint32_t report;         /* enum report_format */
-    const char *report_path; /* NULL: standard output */
+    struct report_wish reports[REPORT_COUNT]; /* by enum report_format */
     const char *baseline;    /* an earlier report to compare with, or NULL */
     const char *compare;     /* the other report, instead of a run, or NULL */
     const char *remarks;     /* NULL: none */
@@ -104,6 +109,14 @@ MO_MUST_CHECK bool options_expand(struct arena *session, int argc, char *const *
 MO_MUST_CHECK bool options_split(struct arena *session, const char *where,
                                  struct bytes text, struct text_list *out,
                                  struct error *err);
+
+/* Reports: whether there is one; the one that goes to standard output, or REPORT_NONE;
+ * whether one goes to this file (NULL: none does). */
+bool options_want_report(const struct options *options);
+enum report_format options_printed_report(const struct options *options);
+bool options_report_names(const struct options *options, const char *path);
+/* "text", "json", … */
+const char *report_format_name(enum report_format format);
 
 /* Only prints a stage or explains functions: no output, no report. */
 bool options_only_look(const struct options *options);

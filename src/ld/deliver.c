@@ -109,16 +109,32 @@ static const char *report_path(struct arena *session, const char *pattern,
     return (const char *)buffer_bytes(&path).at;
 }
 
-void deliver_report(struct arena *session, const struct options *options,
-                    const char *output, const char *scratch)
+const char *report_in_scratch(struct arena *session, const char *scratch,
+                              enum report_format format)
+{
+    return path_join(session, scratch,
+                     arena_format(session, "report.%u", (unsigned)format));
+}
+
+static void deliver_report(struct arena *session, const struct report_wish *wish,
+                           const char *output, const char *scratch_file)
 {
     struct error err = {0};
     struct bytes text = {0};
-    if (options->report == REPORT_NONE ||
-        !file_read(session, path_join(session, scratch, REPORT_FILE), &text, &err))
-        return;
-    if (!options->report_path)
+    if (!file_read(session, scratch_file, &text, &err))
+        return; /* the outliner has told why there is none */
+    if (!wish->path)
         fwrite(text.at, 1, text.size, stdout);
-    else if (!file_write(report_path(session, options->report_path, output), text, &err))
+    else if (!file_write(report_path(session, wish->path, output), text, &err))
         fprintf(stderr, "mo-link: %s\n", err.message);
+}
+
+void deliver_reports(struct arena *session, const struct options *options,
+                     const char *output, const char *scratch)
+{
+    for (uint32_t i = 0; i < REPORT_COUNT; i++) {
+        if (options->reports[i].wanted)
+            deliver_report(session, &options->reports[i], output,
+                           report_in_scratch(session, scratch, (enum report_format)i));
+    }
 }

@@ -196,8 +196,6 @@ bool script_rewrite(struct arena *session, const struct choice *choice,
 
 /* --- outline.c, outline_read.c, outline_write.c --- */
 
-#define REPORT_FILE "report"
-
 enum outline_result {
     OUTLINE_DONE, /* new files lie in the scratch folder */
     OUTLINE_FAILED,
@@ -284,8 +282,12 @@ void deliver_messages(const struct command *command, struct bytes text);
 void deliver_output(const struct delivery *delivery, struct bytes text);
 /* -Map=FILE, with the names that the user knows. */
 void deliver_map(const struct delivery *delivery);
-/* In the report's path, %o is the link's output. */
-void deliver_report(struct arena *session, const struct options *options,
-                    const char *output, const char *scratch);
+/* Where a report waits until the link has succeeded. */
+const char *report_in_scratch(struct arena *session, const char *scratch,
+                              enum report_format format);
+
+/* In a report's path, %o is the link's output. */
+void deliver_reports(struct arena *session, const struct options *options,
+                     const char *output, const char *scratch);
 
 #endif

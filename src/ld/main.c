@@ -278,8 +278,8 @@ static enum verdict link_in_scratch(struct step *step)
     if (signals_caught())
         return INTERRUPTED;
     if (better || step->options.dry_run)
-        deliver_report(step->session, &step->options, step->command.output,
-                       step->scratch);
+        deliver_reports(step->session, &step->options, step->command.output,
+                        step->scratch);
     /* The first link was silent about what the user wants to read. */
     return better || !step->command.prints ? LINKED : PASS_ON;
 }

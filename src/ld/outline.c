@@ -39,6 +39,19 @@ static bool changed(const struct unit_list *units, const struct objects *after)
     return false;
 }
 
+/* For deliver_reports(). */
+static bool keep_reports(struct arena *session, const struct outline_job *job,
+                         const struct report_texts *reports, struct error *err)
+{
+    for (uint32_t i = 0; i < REPORT_COUNT; i++) {
+        const char *path = report_in_scratch(session, job->scratch, (enum report_format)i);
+        if (job->options->reports[i].wanted &&
+            !file_write(path, reports->by_format[i], err))
+            return false;
+    }
+    return true;
+}
+
 static int outline_units(struct arena *session, const struct outline_job *job,
                          const struct unit_list *units, struct error *err)
 {
@@ -49,13 +62,11 @@ static int outline_units(struct arena *session, const struct outline_job *job,
         .unused = units->unused
     };
     struct sets before = {&set, 1}, after = {0};
-    struct bytes report = {0};
-    if (!link_sets(session, job->options, &before, &after, &report, err))
+    struct report_texts reports = {0};
+    if (!link_sets(session, job->options, &before, &after, &reports, err) ||
+        !keep_reports(session, job, &reports, err))
         return EXIT_FAILED;
     const struct objects *objects = &after.items[0].objects;
-    if (report.size > 0 &&
-        !file_write(path_join(session, job->scratch, REPORT_FILE), report, err))
-        return EXIT_FAILED;
     if (job->options->dry_run || !changed(units, objects))
         return EXIT_NOTHING;
     return outline_write(session, job, units, objects, err) ? 0 : EXIT_FAILED;

@@ -85,8 +85,12 @@ BAD = [
     ("run make", 2, "'mo-link -- COMMAND'"),
     ("run gcc -O2 -flto", 2, "'mo-link -- COMMAND'"),
     ("--outline --keep a.o -o o.o", 2, "a.o was taken as the value of --keep"),
-    ("a.o -o o.o -R -R=json:r.json", 2, "-R is given twice"),
-    ("a.o -o o.o -R=json:q.json -R=json:r.json", 2, "-R is given twice"),
+    ("a.o -o o.o -R -R=json", 2, "-R=text and -R=json both print to standard output"),
+    ("a.o -o o.o -R=json:q.json -R=json:r.json", 2,
+     "-R=json is given twice, for 'q.json' and for 'r.json'"),
+    ("a.o -o o.o -R=json:r -R=html:r", 2, "-R=html: another report is written to 'r'"),
+    ("a.o -o o.o -R -R=html:o.o", 2, "-o and -R both name 'o.o'"),
+    ("a.o -o o.o -R -R=html:a.o", 1, "the output is the input a.o"),
     ("a.c -o o.o", 1, "a.c: is not an ELF object (a .o file"),
     ("--outline a.o -o o.o --baseline=no.json", 1, "no.json: there is no such file; a run"),
     ("@missing.rsp -o o.o", 2, "missing.rsp"),
@@ -312,7 +316,11 @@ def check_good(mo_link, folder):
 
     mo("a.o b.o -o one.o")
     same("one.o")
-    mo("--outline --reruns=2 -R=json:report.json a.o b.a -o small.o")
+    page = mo("--outline --reruns=2 -R -R=json:report.json -R=html:report.html a.o b.a "
+              "-o small.o")
+    assert "all loaded" in page
+    with open(os.path.join(folder, "report.html")) as file:
+        assert "<html" in file.read()
     same("small.o")
     with open(os.path.join(folder, "report.json")) as file:
         assert json.load(file)["verified"]

@@ -405,9 +405,10 @@ def case_report_of_each_link(place):
     place.compile("main.c", "one.c", "two.c")
     for out in "prog", "other/prog":
         place.link(["main.o", "one.o", "two.o", "-o", out], ours=True,
-                   flags="-R=json:%o.size.json")
-        if not os.path.exists(os.path.join(place.folder, out + ".size.json")):
-            raise Failed(f"no report beside {out}")
+                   flags="-R=json:%o.size.json -R=html:%o.html")
+        for report in out + ".size.json", out + ".html":
+            if not os.path.exists(os.path.join(place.folder, report)):
+                raise Failed(f"no report {report} beside {out}")
 
 
 def case_closed_pipe(place):

@@ -162,8 +162,9 @@ START_TEST(stores_every_value)
     ck_assert_str_eq(options.output, "out/");
     ck_assert(options.output_is_directory);
     ck_assert_str_eq(options.set_name, "s");
-    ck_assert_uint_eq(options.report, REPORT_JSON);
-    ck_assert_str_eq(options.report_path, "r.json");
+    ck_assert(options.reports[REPORT_JSON].wanted);
+    ck_assert_str_eq(options.reports[REPORT_JSON].path, "r.json");
+    ck_assert_uint_eq(options_printed_report(&options), REPORT_NONE);
     arena_free(session);
 }
 END_TEST
@@ -178,7 +179,7 @@ START_TEST(starts_from_defaults)
     ck_assert_uint_eq(options.reruns, 0);
     ck_assert_int_eq(options.min_saving, 1);
     ck_assert_uint_eq(options.jobs, 0);
-    ck_assert_uint_eq(options.report, REPORT_NONE);
+    ck_assert(!options_want_report(&options));
     ck_assert_uint_eq(options.dump, DUMP_NONE);
     ck_assert(!options_only_look(&options));
     arena_free(session);
@@ -194,8 +195,8 @@ START_TEST(last_value_counts)
                              "-R=json:f",
                     &options, &err));
     ck_assert_uint_eq(options.reruns, 0);
-    ck_assert_uint_eq(options.report, REPORT_JSON);
-    ck_assert_str_eq(options.report_path, "f");
+    ck_assert(options.reports[REPORT_JSON].wanted);
+    ck_assert_str_eq(options.reports[REPORT_JSON].path, "f");
     arena_free(session);
 }
 END_TEST
