@@ -244,11 +244,9 @@ static bool says_anything(const struct debug *debug)
            debug->lines_count;
 }
 
-void debug_move(struct rewrite *rewrite)
+void debug_move(struct rewrite *rewrite, uint32_t object)
 {
-    const struct program *program = rewrite->program;
-    for (uint32_t o = 0; program->debug && o < program->objects->count; o++) {
-        if (rewrite->drafts[o].sections && says_anything(&program->debug[o]))
-            move_object(rewrite, o);
-    }
+    const struct debug *debug = rewrite->program->debug;
+    if (debug && says_anything(&debug[object]))
+        move_object(rewrite, object);
 }

@@ -13,6 +13,7 @@
  * is up to the object that the helper ends up in, and sizes do not depend on it. So
  * plans are priced with the very bodies that will be written.
  */
+#include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
 #include <elf.h>
@@ -211,35 +212,87 @@ static void join_bodies(const struct plan *plan, struct helper_body *bodies)
     }
 }
 
+/* --- all of them --- */
+
+enum { PART_HELPERS = 128 };
+
+struct job {
+    const struct program *program;
+    const struct plan *plan;
+    struct helper_body *bodies;
+    struct arena **arenas;     /* by worker */
+    const struct error **errs; /* by part; NULL: none */
+};
+
+static bool make_body(const struct job *job, struct arena *arena, uint32_t number,
+                      struct error *err)
+{
+    const struct program *program = job->program;
+    const struct helper *helper = &job->plan->helpers[number];
+    const struct site *first = &job->plan->sites[helper->first_site];
+    struct helper_body *body = &job->bodies[number];
+    uint32_t function =
+        program_function_of_insn(program, helper->stays ? helper->stays_at : first->insn);
+    body->code = program->functions[function].code;
+    body->section = NO_INDEX;
+    if (!helper_has_body(helper))
+        return true;
+    struct writer writer = {.arena = arena,
+                            .program = program,
+                            .helper = helper,
+                            .section = program_section(program, body->code),
+                            .body = body,
+                            .data = buffer_new(arena)};
+    return write_body(&writer, first, err);
+}
+
+static void make_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct job *job = context;
+    struct arena *arena = job->arenas[worker];
+    uint32_t first = part * PART_HELPERS, left = job->plan->helper_count - first;
+    uint32_t end = first + (left < PART_HELPERS ? left : PART_HELPERS);
+    struct error err = {0};
+    for (uint32_t h = first; h < end; h++) {
+        if (!make_body(job, arena, h, &err)) {
+            job->errs[part] = arena_copy(arena, &err, sizeof err);
+            return;
+        }
+    }
+}
+
+/* One behind the other, in their order. */
+static struct section_list place_bodies(struct arena *arena, const struct job *job)
+{
+    struct section_list sections = {0};
+    for (uint32_t h = 0; h < job->plan->helper_count; h++) {
+        struct helper_body *body = &job->bodies[h];
+        if (!helper_has_body(&job->plan->helpers[h]))
+            continue;
+        body->section =
+            find_section(arena, &sections, program_section(job->program, body->code));
+        body->start = sections.items[body->section].size;
+        sections.items[body->section].size += (uint32_t)body->data.size;
+    }
+    return sections;
+}
+
 bool helpers_make(struct arena *arena, const struct program *program,
                   const struct plan *plan, struct helper_places *out, struct error *err)
 {
-    struct helper_body *bodies =
-        arena_new_array(arena, struct helper_body, plan->helper_count);
-    struct section_list sections = {0};
-    for (uint32_t h = 0; h < plan->helper_count; h++) {
-        const struct helper *helper = &plan->helpers[h];
-        const struct site *first = &plan->sites[helper->first_site];
-        uint32_t function = program_function_of_insn(
-            program, helper->stays ? helper->stays_at : first->insn);
-        bodies[h].code = program->functions[function].code;
-        if (!helper_has_body(helper)) {
-            bodies[h].section = NO_INDEX;
-            continue;
-        }
-        struct writer writer = {.arena = arena,
-                                .program = program,
-                                .helper = helper,
-                                .section = program_section(program, bodies[h].code),
-                                .body = &bodies[h],
-                                .data = buffer_new(arena)};
-        if (!write_body(&writer, first, err))
-            return false;
-        bodies[h].section = find_section(arena, &sections, writer.section);
-        bodies[h].start = sections.items[bodies[h].section].size;
-        sections.items[bodies[h].section].size += (uint32_t)bodies[h].data.size;
+    uint32_t parts = (plan->helper_count + PART_HELPERS - 1) / PART_HELPERS;
+    struct job job = {program, plan,
+                      arena_new_array(arena, struct helper_body, plan->helper_count),
+                      parallel_arenas(arena, program->workers),
+                      arena_new_array(arena, const struct error *, parts)};
+    parallel_do(program->workers, parts, make_part, &job);
+    parallel_adopt(arena, job.arenas, program->workers);
+    for (uint32_t i = 0; i < parts; i++) {
+        if (job.errs[i])
+            return fail(err, NULL, "%s", job.errs[i]->message);
     }
-    join_bodies(plan, bodies);
-    *out = (struct helper_places){bodies, sections.items, sections.count};
+    struct section_list sections = place_bodies(arena, &job);
+    join_bodies(plan, job.bodies);
+    *out = (struct helper_places){job.bodies, sections.items, sections.count};
     return true;
 }

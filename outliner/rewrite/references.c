@@ -120,16 +120,48 @@ static bool move_table(struct rewrite *rewrite, const struct jump_table *table,
     return true;
 }
 
-bool references_move(struct rewrite *rewrite, struct error *err)
+/* --- those of one object --- */
+
+/* The first reference of an object, or of one behind it. */
+static uint32_t first_ref(const struct program *program, uint32_t object)
+{
+    uint32_t low = 0, high = program->ref_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->refs[middle].object < object)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The same for tables: they lie in the objects of their jumps, by which they are sorted. */
+static uint32_t first_table(const struct program *program, uint32_t object)
+{
+    uint32_t low = 0, high = program->table_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (program->tables[middle].object < object)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool references_move(struct rewrite *rewrite, uint32_t object, struct error *err)
 {
     const struct program *program = rewrite->program;
-    for (uint32_t i = 0; i < program->ref_count; i++) {
+    for (uint32_t i = first_ref(program, object);
+         i < program->ref_count && program->refs[i].object == object; i++) {
         const struct code_ref *ref = &program->refs[i];
         if (moves(rewrite, ref->code))
-            move_reloc(rewrite, ref->object, ref->section, ref->reloc, ref->code,
+            move_reloc(rewrite, object, ref->section, ref->reloc, ref->code,
                        ref->position);
     }
-    for (uint32_t i = 0; i < program->table_count; i++) {
+    for (uint32_t i = first_table(program, object);
+         i < program->table_count && program->tables[i].object == object; i++) {
         if (!move_table(rewrite, &program->tables[i], err))
             return false;
     }

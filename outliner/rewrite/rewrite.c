@@ -12,62 +12,8 @@
 #include "mo/parallel.h"
 #include "outliner/rewrite/rewrite.h"
 
-#include <assert.h>
 #include <elf.h>
 #include <string.h>
-
-/* --- unwind tables --- */
-
-/* Records keep their order and their relocations, so these correspond by index. */
-static void move_addends(struct rewrite *rewrite, uint32_t object, uint32_t section,
-                         struct section *out)
-{
-    const struct reloc *moved = rewrite_relocs(rewrite, object, section);
-    const struct section *old = &rewrite->drafts[object].old->sections[section];
-    struct reloc *relocs =
-        arena_copy(rewrite->arena, out->relocs, out->reloc_count * sizeof *out->relocs);
-    assert(out->reloc_count == old->reloc_count);
-    for (uint32_t i = 0; i < out->reloc_count; i++) {
-        assert(relocs[i].symbol == moved[i].symbol && relocs[i].type == moved[i].type);
-        relocs[i].addend = moved[i].addend;
-    }
-    out->relocs = relocs;
-}
-
-/* A linker's -r leaves a mark of data ($d) where each of its inputs began. Any place
- * is as good for it that the section still has. */
-static void keep_marks_inside(struct rewrite *rewrite, uint32_t object)
-{
-    struct draft *draft = &rewrite->drafts[object];
-    const bool *changed = rewrite->frames[object].changed;
-    for (uint32_t i = 1; i < draft->symbols.count; i++) {
-        struct symbol *symbol = &draft->symbols.items[i];
-        if (symbol->section >= draft->old->section_count || !changed[symbol->section] ||
-            symbol->name[0] != '$')
-            continue;
-        uint64_t size = draft->sections[symbol->section].data.size;
-        symbol->value = symbol->value < size ? symbol->value : size;
-    }
-}
-
-static void put_frames(struct rewrite *rewrite)
-{
-    for (uint32_t o = 0; o < rewrite->program->objects->count; o++) {
-        const struct object *old = rewrite->program->objects->items[o];
-        const struct new_frames *frames = &rewrite->frames[o];
-        if (!rewrite->drafts[o].sections)
-            continue;
-        for (uint32_t s = 1; s < old->section_count; s++) {
-            struct section *out = &rewrite->drafts[o].sections[s];
-            if (!frames->changed[s])
-                continue;
-            *out = frames->sections[s];
-            out->data.at = arena_copy(rewrite->arena, out->data.at, out->data.size);
-            move_addends(rewrite, o, s, out);
-        }
-        keep_marks_inside(rewrite, o);
-    }
-}
 
 /* Unwind tables of the helpers: one section for each section of helpers. */
 static void put_helper_frames(struct rewrite *rewrite)
@@ -231,14 +177,11 @@ static bool rewrite_run(struct rewrite *rewrite, const struct edit_list *extra,
     /* From here on every position is known. */
 
     symbols_draft(rewrite);
-    if (!references_move(rewrite, err))
+    if (!objects_move(rewrite, err))
         return false;
-    tables_move(rewrite);
-    debug_move(rewrite);
     /* From here on every field outside of edited code says its new position. */
 
     helpers_write(rewrite);
-    put_frames(rewrite);
     if (!code_write(rewrite, err))
         return false;
     put_helper_frames(rewrite);

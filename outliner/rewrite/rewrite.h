@@ -225,8 +225,13 @@ struct reloc symbols_import(struct rewrite *rewrite, const struct helper_body *b
 
 /* --- the other rooms --- */
 
-/* references.c: relocations' addends and tables' bytes. */
-MO_MUST_CHECK bool references_move(struct rewrite *rewrite, struct error *err);
+/* move.c: every field outside of edited code that says a position. */
+MO_MUST_CHECK bool objects_move(struct rewrite *rewrite, struct error *err);
+
+/* references.c: relocations' addends and tables' bytes. This and what follows is for one
+ * object, which has a draft with sections, and touches no other one. */
+MO_MUST_CHECK bool references_move(struct rewrite *rewrite, uint32_t object,
+                                   struct error *err);
 
 /* A section's relocations, to be changed. */
 struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
@@ -235,7 +240,7 @@ struct reloc *rewrite_own_relocs(struct rewrite *rewrite, uint32_t object,
 uint8_t *rewrite_own_data(struct rewrite *rewrite, uint32_t object, uint32_t section);
 
 /* tables.c: call-site tables, and what points to them. */
-void tables_move(struct rewrite *rewrite);
+void tables_move(struct rewrite *rewrite, uint32_t object);
 
 /* frames.c. The unwind tables of one object. */
 struct new_frames {
@@ -325,8 +330,8 @@ bool debug_is_dropped(const struct debug_places *places, uint32_t section,
 
 /* debug_lines.c */
 void debug_lines_move(struct rewrite *rewrite, const struct debug_places *places);
-/* debug.c: all of it. */
-void debug_move(struct rewrite *rewrite);
+/* debug.c: all of it that one object has. */
+void debug_move(struct rewrite *rewrite, uint32_t object);
 /* Makes a relocation that meant `from` of a code section mean `to` of it. */
 void debug_move_reloc(struct rewrite *rewrite, uint32_t object, uint32_t section,
                       uint32_t reloc, uint32_t from, uint32_t to);

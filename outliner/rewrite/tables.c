@@ -131,22 +131,20 @@ static void move_section(struct rewrite *rewrite, uint32_t object, uint32_t sect
         move_pointer(rewrite, object, &lsdas->items[i], starts[i]);
 }
 
-void tables_move(struct rewrite *rewrite)
+void tables_move(struct rewrite *rewrite, uint32_t object)
 {
-    for (uint32_t o = 0; o < rewrite->program->objects->count; o++) {
-        const struct lsdas *lsdas = &rewrite->program->lsdas[o];
-        struct lsda_edit *edits =
-            arena_new_array(rewrite->stage, struct lsda_edit, lsdas->count);
-        uint32_t *starts = arena_new_array(rewrite->stage, uint32_t, lsdas->count);
-        if (!make_edits(rewrite, o, edits))
-            continue;
-        for (uint32_t i = 0; i < lsdas->count;) {
-            uint32_t section = lsdas->items[i].section;
-            bool edited = false;
-            for (; i < lsdas->count && lsdas->items[i].section == section; i++)
-                edited |= edits[i].rewrite;
-            if (edited)
-                move_section(rewrite, o, section, edits, starts);
-        }
+    const struct lsdas *lsdas = &rewrite->program->lsdas[object];
+    struct lsda_edit *edits =
+        arena_new_array(rewrite->stage, struct lsda_edit, lsdas->count);
+    uint32_t *starts = arena_new_array(rewrite->stage, uint32_t, lsdas->count);
+    if (!make_edits(rewrite, object, edits))
+        return;
+    for (uint32_t i = 0; i < lsdas->count;) {
+        uint32_t section = lsdas->items[i].section;
+        bool edited = false;
+        for (; i < lsdas->count && lsdas->items[i].section == section; i++)
+            edited |= edits[i].rewrite;
+        if (edited)
+            move_section(rewrite, object, section, edits, starts);
     }
 }
