@@ -48,19 +48,6 @@ static bool relocs_agree(struct verify *verify, const struct island *island,
            verify_fail(verify, old, new, err, "data has a relocation that it had not");
 }
 
-static bool rows_agree(struct verify *verify, const struct island *island,
-                       struct spot old, struct spot new, struct error *err)
-{
-    for (uint32_t i = 0; i < island->size; i++) {
-        old.offset = island->before + i;
-        new.offset = island->after + i;
-        if (row_of_spot(&verify->before, old, NULL) !=
-            row_of_spot(&verify->after, new, NULL))
-            return verify_fail(verify, old, new, err, "an unwind row differs");
-    }
-    return true;
-}
-
 bool verify_island(struct verify *verify, const struct island *island, struct spot old,
                    struct spot new, struct section_map *map, struct error *err)
 {
@@ -71,9 +58,10 @@ bool verify_island(struct verify *verify, const struct island *island, struct sp
     if (memcmp(a->data.at + island->before, b->data.at + island->after, island->size) !=
         0)
         return verify_fail(verify, old, new, err, "data among code differs");
-    if (!relocs_agree(verify, island, old, new, err) ||
-        !rows_agree(verify, island, old, new, err))
+    if (!relocs_agree(verify, island, old, new, err))
         return false;
+    if (!rows_stay(verify, &old, &new, island->size))
+        return verify_fail(verify, old, new, err, "an unwind row differs");
     for (uint32_t i = 0; i < island->size; i++)
         map_note(verify->arena, map, island->before + i, island->after + i);
     struct island *last =

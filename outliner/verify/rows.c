@@ -121,6 +121,38 @@ uint32_t row_end(const struct side *side, struct spot spot)
     return known ? known->end : spot.offset + 1;
 }
 
+/* The same, or, where no entry is, up to the next one of the section. */
+static uint32_t row_or_gap_end(const struct side *side, struct spot spot)
+{
+    const struct frames *frames = &side->frames[spot.object];
+    uint32_t next;
+    if (recall_row(side->nearby, spot) ||
+        frames_find(frames, spot.section, spot.offset, spot.offset + 1, &next) > 0)
+        return row_end(side, spot);
+    if (next == frames->fde_count || frames->fdes[next].code_section != spot.section)
+        return NO_INDEX;
+    uint32_t start = frames->fdes[next].start;
+    return start > spot.offset ? start : spot.offset + 1;
+}
+
+bool rows_stay(const struct verify *verify, struct spot *before, struct spot *after,
+               uint32_t size)
+{
+    const struct side *old = &verify->before, *new = &verify->after;
+    for (uint32_t left = size; left > 0;) {
+        if (row_of_spot(old, *before, NULL) != row_of_spot(new, *after, NULL))
+            return false;
+        uint32_t step = row_or_gap_end(old, *before) - before->offset;
+        uint32_t other = row_or_gap_end(new, *after) - after->offset;
+        step = step < other ? step : other;
+        step = step < left ? step : left;
+        before->offset += step;
+        after->offset += step;
+        left -= step;
+    }
+    return true;
+}
+
 static const struct row *known_row(const struct verify *verify, uint32_t row)
 {
     return row == ROW_NONE || row == ROW_UNREAD ? NULL : row_get(verify->rows, row);

@@ -226,6 +226,13 @@ static bool is_own(struct walk *walk, uint8_t *reg, uint8_t *length)
     return top && finds_align(walk->verify, walk->after, top->aligns, reg, length);
 }
 
+/* Such an instruction, as all that moves SP. (Most are told without looking at bytes.) */
+static bool may_be_own(const struct walk *walk, const struct view *view)
+{
+    return walk->depth > 0 &&
+           has_register(view->insn.defs, walk->verify->target->stack_register);
+}
+
 static bool take_own(struct walk *walk, uint8_t reg, uint8_t length, struct error *err)
 {
     struct entered *top = walk_open_call(walk);
@@ -371,7 +378,7 @@ bool walk_over(struct walk *walk, const struct view *before, struct error *err)
             return false;
         bool entering = true;
         uint8_t reg, length;
-        if (is_own(walk, &reg, &length))
+        if (may_be_own(walk, &view) && is_own(walk, &reg, &length))
             entering = take_own(walk, reg, length, err);
         else if (goes_to_helper(walk, before, &view, &target))
             entering = enter_plainly(walk, &view, target, err);

@@ -247,6 +247,9 @@ bool views_agree(struct verify *verify, const struct view *before,
 uint32_t row_of_spot(const struct side *side, struct spot spot, const struct fde **fde);
 /* Up to where the row is known to be that one: section offset. */
 uint32_t row_end(const struct side *side, struct spot spot);
+/* The rows of so many bytes are the same; else both are where they are not. */
+bool rows_stay(const struct verify *verify, struct spot *before, struct spot *after,
+               uint32_t size);
 /* The row leaves the return address in the link register. */
 bool row_keeps_link(const struct verify *verify, uint32_t row);
 /* The row of `before` there; where it leaves the return address in the link register, the
