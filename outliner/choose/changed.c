@@ -22,42 +22,21 @@
  * tell what has changed, and which helpers there were in the round before.
  */
 #include "mo/parallel.h"
-#include "outliner/choose/choose.h"
+#include "outliner/choose/traces.h"
 
 #include <string.h>
 
 /* Instructions of a part: about a millisecond. */
 enum { PART_INSNS = 32 * 1024 };
 
-/* Some ten bits for each pair in a large program. */
-enum { HASH_BITS = 21, SET_BYTES = 1 << (HASH_BITS - 3) };
-
-/* --- helpers --- */
-
-static bool is_helper_name(const char *name)
-{
-    return strncmp(name, HELPER_PREFIX, strlen(HELPER_PREFIX)) == 0;
-}
-
-static bool is_new_name(const struct table *old, const char *name)
-{
-    return is_helper_name(name) && table_find_string(old, name) == NO_INDEX;
-}
-
-void helpers_note(struct table *names, const struct objects *objects)
-{
-    for (uint32_t o = 0; o < objects->count; o++) {
-        const struct object *object = objects->items[o];
-        for (uint32_t s = 1; s < object->symbol_count; s++) {
-            const struct symbol *symbol = &object->symbols[s];
-            if (symbol->section != SECTION_UNDEFINED && is_helper_name(symbol->name)) {
-                table_intern_string(names, symbol->name);
-            }
-        }
-    }
-}
-
-/* --- blocks --- */
+/* Some ten bits for each pair in a large program; fewer for what is only to be asked
+ * first, so that the set stays near. */
+enum {
+    HASH_BITS = 21,
+    SET_BYTES = 1 << (HASH_BITS - 3),
+    ROUGH_BITS = 18,
+    ROUGH_BYTES = 1 << (ROUGH_BITS - 3),
+};
 
 /* What an earlier round has made of a block. */
 enum change {
@@ -68,64 +47,36 @@ enum change {
 
 /* Of what each worker has seen. */
 struct sets {
-    uint8_t *shared;       /* helpers and hosts hold it */
-    uint8_t *once, *twice; /* blocks with sites hold it */
+    uint8_t *rough, *shared; /* helpers and hosts hold it */
+    uint8_t *once, *twice;   /* blocks with sites hold it */
+    struct arena *arena;
+    array_of(uint32_t) entered; /* instructions that others go to, see traces.h */
 };
 
 struct marker {
+    struct traces traces;
     const struct program *program;
-    const struct table
-        *old; /* names of helpers that were there before the last round */
     struct stretches stretches;
     uint8_t *blocks;  /* by block index, enum change */
-    uint32_t *hashes; /* by instruction index */
-    bool *wanted;     /* the same */
-    struct sets sets[MOST_WORKERS];
+    uint32_t *hashes; /* by instruction index: in blocks with a change */
+    bool *wanted;     /* the same: in all */
+    struct sets *sets; /* by worker */
 };
 
-static bool names_new_helper(const struct marker *marker, uint32_t code, uint32_t insn)
-{
-    uint32_t first;
-    uint32_t count = program_relocs(marker->program, insn, &first);
-    const struct reloc *relocs = program_section(marker->program, code)->relocs;
-    const struct symbol *symbols = program_object(marker->program, code)->symbols;
-    for (uint32_t i = first; i < first + count; i++) {
-        if (is_new_name(marker->old, symbols[relocs[i].symbol].name)) {
-            return true;
-        }
-    }
-    return false;
-}
+/* A block, and what instructions are hashed with. */
+struct spot {
+    const struct block *block;
+    const struct insn *insns; /* the block's */
+    const struct section *section;
+    const struct symbol *symbols;
+};
 
-/* A call or jump to a helper, or into another function: to a host. */
-static bool is_site(const struct marker *marker, uint32_t code, uint32_t insn)
+static struct spot spot_of(const struct program *program, const struct block *block)
 {
-    const struct program *program = marker->program;
-    const struct insn *from = &program->insns[insn];
-    if (from->flow != FLOW_CALL && from->flow != FLOW_JUMP) {
-        return false;
-    }
-    if (names_new_helper(marker, code, insn)) {
-        return true;
-    }
-    uint32_t destination = insn_destination(program, insn);
-    if (destination == NO_INDEX ||
-        program->insns[destination].function == from->function) {
-        return false;
-    }
-    uint32_t to = program->insns[destination].function;
-    return destination != program->functions[to].first_insn ||
-           (program->code[program->functions[to].code].helpers &&
-            is_new_name(marker->old, program_function_name(program, to)));
-}
-
-static bool is_shared(const struct marker *marker, const struct block *block)
-{
-    const struct program *program = marker->program;
     uint32_t code = program->functions[block->function].code;
-    return (program->insns[block->first_insn].traits & INSN_JOINED) != 0 ||
-           (program->code[code].helpers &&
-            is_new_name(marker->old, program_function_name(program, block->function)));
+    return (struct spot){block, &program->insns[block->first_insn],
+                          program_section(program, code),
+                          program_object(program, code)->symbols};
 }
 
 /* --- hashes --- */
@@ -135,26 +86,24 @@ enum { SITE_BIT = 1 };
 
 /* Of where a relocated call goes, if that has one name everywhere; else 0, as for one
  * that the assembler has resolved. */
-static uint64_t hash_of_callee(const struct program *program, uint32_t code,
-                               const struct insn *insn)
+static uint64_t hash_of_callee(const struct spot *spot, const struct insn *insn)
 {
-    const struct object *object = program_object(program, code);
-    const struct reloc *reloc = &program_section(program, code)->relocs[insn->reloc];
-    const struct symbol *symbol = &object->symbols[reloc->symbol];
+    const struct symbol *symbol =
+        &spot->symbols[spot->section->relocs[insn->reloc].symbol];
     return symbol_is_local(symbol) ? 0 : hash_bytes(symbol->name, strlen(symbol->name));
 }
 
 /* Interchangeable instructions have equal hashes: what they do, and their bytes where
  * no field is filled by the linker or says a distance. */
-static uint32_t hash_of(const struct program *program, uint32_t code, uint32_t number)
+static uint32_t hash_of(const struct spot *spot, uint32_t i)
 {
-    const struct insn *insn = &program->insns[number];
+    const struct insn *insn = &spot->insns[i];
     uint64_t hash = mix(mix(insn->flow, insn->uses), insn->defs);
     if ((insn->traits & (INSN_RELOCATED | INSN_PC_RELATIVE)) == 0) {
-        const uint8_t *bytes = program_section(program, code)->data.at + insn->offset;
+        const uint8_t *bytes = spot->section->data.at + insn->offset;
         hash = mix(hash, hash_bytes(bytes, insn->length));
     } else if ((insn->traits & INSN_RELOCATED) != 0 && insn->flow != FLOW_NEXT) {
-        hash += hash_of_callee(program, code, insn);
+        hash += hash_of_callee(spot, insn);
     }
     return (uint32_t)(mix(hash, 0) >> 32) & ~(uint32_t)SITE_BIT;
 }
@@ -167,67 +116,145 @@ static uint32_t pair_bit(uint32_t first, uint32_t second)
     return (uint32_t)(mix(both, 0) >> (64 - HASH_BITS));
 }
 
-/* --- before --- */
+/* The same of less, at a glance: what the instructions read and write. */
+static uint32_t rough_bit(const struct insn *first, const struct insn *second)
+{
+    uint64_t hash = first->uses ^ first->defs << 16 ^ first->defs >> 48;
+    if (second != NULL) {
+        hash = hash << 5 ^ hash >> 59 ^ second->uses ^ second->defs << 24 ^
+               second->defs >> 40;
+    }
+    return (uint32_t)(mix(hash, 0) >> (64 - ROUGH_BITS));
+}
+
+/* It is worth something alone. */
+static bool is_long(const struct program *program, const struct insn *insn)
+{
+    return insn->length > program->target->call_size;
+}
+
+/* --- before: helpers and hosts --- */
 
 static void note_shared(const struct marker *marker, const struct block *block,
-                        const struct sets *sets)
+                        struct sets *sets)
 {
-    const struct program *program = marker->program;
-    const uint32_t *hashes = marker->hashes + block->first_insn;
+    struct spot spot = spot_of(marker->program, block);
+    uint32_t *hashes = marker->hashes + block->first_insn;
     for (uint32_t i = 0; i < block->insn_count; i++) {
+        const struct insn *insn = &spot.insns[i];
+        hashes[i] = hash_of(&spot, i);
         if (i > 0) {
+            bit_set(sets->rough, rough_bit(insn - 1, insn));
             bit_set(sets->shared, pair_bit(hashes[i - 1], hashes[i]));
         }
-        if (program->insns[block->first_insn + i].length > program->target->call_size) {
+        if (is_long(marker->program, insn)) {
+            bit_set(sets->rough, rough_bit(insn, NULL));
             bit_set(sets->shared, pair_bit(hashes[i], 0));
         }
     }
+    memset(marker->wanted + block->first_insn, true, block->insn_count);
+}
+
+static void look_at_head(const struct marker *marker, uint32_t number, bool helper,
+                         struct sets *sets)
+{
+    const struct program *program = marker->program;
+    const struct block *block = &program->blocks[number];
+    bool joined = (program->insns[block->first_insn].traits & INSN_JOINED) != 0;
+    bool starts =
+        block->first_insn == program->functions[block->function].first_insn;
+    uint32_t code = program->functions[block->function].code;
+    bool open = program->code[code].refusal == REFUSAL_NONE;
+    if (open && (joined || (helper && starts))) {
+        array_push(sets->arena, &sets->entered, block->first_insn);
+    }
+    if (joined || helper) {
+        marker->blocks[number] = CHANGE_SHARED;
+        note_shared(marker, block, sets);
+    }
+}
+
+static void look_for_shared(void *context, uint32_t part, uint32_t worker)
+{
+    const struct marker *marker = context;
+    struct stretch stretch = marker->stretches.items[part];
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        const struct function *function = &marker->program->functions[f];
+        bool helper = trace_is_helper(&marker->traces, f);
+        for (uint32_t b = 0; b < function->block_count; b++) {
+            look_at_head(marker, function->first_block + b, helper,
+                         &marker->sets[worker]);
+        }
+    }
+}
+
+/* --- before: sites, and what helpers and hosts hold --- */
+
+static bool mark_sites(const struct marker *marker, const struct block *block)
+{
+    bool any = false;
+    for (uint32_t i = block->first_insn; i < block->first_insn + block->insn_count;
+         i++) {
+        uint8_t flow = marker->program->insns[i].flow;
+        if ((flow == FLOW_CALL || flow == FLOW_JUMP) &&
+            trace_is_site(&marker->traces, i)) {
+            marker->hashes[i] |= SITE_BIT;
+            any = true;
+        }
+    }
+    return any;
 }
 
 static void note_sites(const struct marker *marker, const struct block *block,
                        const struct sets *sets)
 {
-    const uint32_t *hashes = marker->hashes + block->first_insn;
-    for (uint32_t i = 1; i < block->insn_count; i++) {
-        uint32_t bit = pair_bit(hashes[i - 1], hashes[i]);
-        bit_set(bit_get(sets->once, bit) ? sets->twice : sets->once, bit);
-    }
-}
-
-static void note_block(const struct marker *marker, uint32_t number,
-                       const struct sets *sets)
-{
-    const struct program *program = marker->program;
-    const struct block *block = &program->blocks[number];
-    uint32_t code = program->functions[block->function].code, sites = 0;
+    struct spot spot = spot_of(marker->program, block);
+    uint32_t *hashes = marker->hashes + block->first_insn;
     for (uint32_t i = 0; i < block->insn_count; i++) {
-        uint32_t insn = block->first_insn + i;
-        marker->hashes[insn] = hash_of(program, code, insn);
-        if (is_site(marker, code, insn)) {
-            marker->hashes[insn] |= SITE_BIT;
-            sites++;
+        hashes[i] |= hash_of(&spot, i);
+        if (i > 0) {
+            uint32_t bit = pair_bit(hashes[i - 1], hashes[i]);
+            bit_set(bit_get(sets->once, bit) ? sets->twice : sets->once, bit);
         }
     }
-    bool shared = is_shared(marker, block);
-    marker->blocks[number] = shared      ? CHANGE_SHARED
-                             : sites > 0 ? CHANGE_SITE
-                                         : CHANGE_NONE;
-    if (shared) {
-        note_shared(marker, block, sets);
-    }
-    if (sites > 0) {
-        note_sites(marker, block, sets);
+}
+
+/* Few instructions do what those of a helper do: only they are looked at closely. */
+static void select_shared(const struct marker *marker, const struct block *block)
+{
+    struct spot spot = spot_of(marker->program, block);
+    const struct sets *sets = &marker->sets[0];
+    bool *wanted = marker->wanted + block->first_insn;
+    for (uint32_t i = 0; i < block->insn_count; i++) {
+        const struct insn *insn = &spot.insns[i];
+        if (i > 0 && bit_get(sets->rough, rough_bit(insn - 1, insn)) &&
+            bit_get(sets->shared, pair_bit(hash_of(&spot, i - 1), hash_of(&spot, i)))) {
+            wanted[i - 1] = wanted[i] = true;
+        }
+        if (is_long(marker->program, insn) && !wanted[i] &&
+            bit_get(sets->rough, rough_bit(insn, NULL))) {
+            wanted[i] = bit_get(sets->shared, pair_bit(hash_of(&spot, i), 0));
+        }
     }
 }
 
-static void note_part(void *context, uint32_t part, uint32_t worker)
+static void look_for_sites(void *context, uint32_t part, uint32_t worker)
 {
     const struct marker *marker = context;
     struct stretch stretch = marker->stretches.items[part];
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
         const struct function *function = &marker->program->functions[f];
         for (uint32_t b = 0; b < function->block_count; b++) {
-            note_block(marker, function->first_block + b, &marker->sets[worker]);
+            uint32_t number = function->first_block + b;
+            const struct block *block = &marker->program->blocks[number];
+            bool shared = marker->blocks[number] == CHANGE_SHARED;
+            if (mark_sites(marker, block)) {
+                marker->blocks[number] = shared ? CHANGE_SHARED : CHANGE_SITE;
+                note_sites(marker, block, &marker->sets[worker]);
+            }
+            if (!shared) {
+                select_shared(marker, block);
+            }
         }
     }
 }
@@ -237,9 +264,32 @@ static void add_sets(struct sets *sets, const struct sets *more)
 {
     for (uint32_t i = 0; i < SET_BYTES; i++) {
         uint32_t both = sets->once[i] & more->once[i];
-        sets->shared[i] |= more->shared[i];
         sets->twice[i] = (uint8_t)(sets->twice[i] | more->twice[i] | both);
         sets->once[i] |= more->once[i];
+    }
+}
+
+static void add_shared(struct sets *sets, const struct sets *more)
+{
+    for (uint32_t i = 0; i < SET_BYTES; i++) {
+        sets->shared[i] |= more->shared[i];
+    }
+    for (uint32_t i = 0; i < ROUGH_BYTES; i++) {
+        sets->rough[i] |= more->rough[i];
+    }
+}
+
+/* Of all workers, in the first one's. */
+static void unite_shared(const struct marker *marker, uint32_t workers)
+{
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct sets *sets = &marker->sets[w];
+        if (w > 0) {
+            add_shared(&marker->sets[0], sets);
+        }
+        for (uint32_t i = 0; i < sets->entered.count; i++) {
+            traces_enter(&marker->traces, sets->entered.items[i]);
+        }
     }
 }
 
@@ -248,10 +298,11 @@ static void add_sets(struct sets *sets, const struct sets *more)
 /* What hangs together by pairs that occur twice, from `first` on, is wanted if there is
  * a site in it. Returns its end. */
 static uint32_t select_chain(const struct marker *marker, const struct block *block,
-                             uint32_t first, bool *wanted)
+                             uint32_t first)
 {
     const uint32_t *hashes = marker->hashes + block->first_insn;
-    bool holds_site = (hashes[first] & SITE_BIT) != 0;
+    bool *wanted = marker->wanted + block->first_insn;
+    bool holds = (hashes[first] & SITE_BIT) != 0;
     uint32_t end = first + 1;
     for (; end < block->insn_count; end++) {
         uint32_t bit = pair_bit(hashes[end - 1], hashes[end]);
@@ -259,56 +310,45 @@ static uint32_t select_chain(const struct marker *marker, const struct block *bl
             !bit_get(marker->sets[0].shared, bit)) {
             break;
         }
-        holds_site |= (hashes[end] & SITE_BIT) != 0;
+        holds |= (hashes[end] & SITE_BIT) != 0;
     }
-    for (uint32_t i = first; holds_site && i < end; i++) {
-        wanted[i] = true;
+    if (holds) {
+        memset(wanted + first, true, end - first);
     }
     return end;
 }
 
-static void select_shared(const struct marker *marker, const struct block *block,
-                          bool *wanted)
-{
-    const struct program *program = marker->program;
-    const uint32_t *hashes = marker->hashes + block->first_insn;
-    for (uint32_t i = 0; i < block->insn_count; i++) {
-        if (i > 0 &&
-            bit_get(marker->sets[0].shared, pair_bit(hashes[i - 1], hashes[i]))) {
-            wanted[i - 1] = wanted[i] = true;
-        }
-        bool alone =
-            program->insns[block->first_insn + i].length > program->target->call_size;
-        wanted[i] |= alone && bit_get(marker->sets[0].shared, pair_bit(hashes[i], 0));
-    }
-}
-
-static void select_block(const struct marker *marker, uint32_t number)
-{
-    const struct block *block = &marker->program->blocks[number];
-    bool *wanted = marker->wanted + block->first_insn;
-    memset(wanted, marker->blocks[number] == CHANGE_SHARED, block->insn_count);
-    if (marker->blocks[number] == CHANGE_SHARED) {
-        return;
-    }
-    uint32_t end = marker->blocks[number] == CHANGE_SITE ? block->insn_count : 0;
-    for (uint32_t i = 0; i < end;) {
-        i = select_chain(marker, block, i, wanted);
-    }
-    select_shared(marker, block, wanted);
-}
-
-static void select_part(void *context, uint32_t part, uint32_t worker)
+static void select_around_sites(void *context, uint32_t part, uint32_t worker)
 {
     const struct marker *marker = context;
     struct stretch stretch = marker->stretches.items[part];
+    const struct function *first = &marker->program->functions[stretch.first];
+    const struct function *last = first + stretch.count - 1;
     (void)worker;
-    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        const struct function *function = &marker->program->functions[f];
-        for (uint32_t b = 0; b < function->block_count; b++) {
-            select_block(marker, function->first_block + b);
+    for (uint32_t b = first->first_block; b < last->first_block + last->block_count;
+         b++) {
+        const struct block *block = &marker->program->blocks[b];
+        if (marker->blocks[b] != CHANGE_SITE) {
+            continue;
+        }
+        for (uint32_t i = 0; i < block->insn_count;) {
+            i = select_chain(marker, block, i);
         }
     }
+}
+
+static struct sets *sets_new(struct arena *arena, struct arena *const *arenas,
+                             uint32_t workers)
+{
+    struct sets *sets = arena_new_array(arena, struct sets, workers);
+    for (uint32_t w = 0; w < workers; w++) {
+        sets[w].arena = arenas[w];
+        sets[w].rough = arena_alloc(arena, ROUGH_BYTES);
+        sets[w].shared = arena_alloc(arena, SET_BYTES);
+        sets[w].once = arena_alloc(arena, SET_BYTES);
+        sets[w].twice = arena_alloc(arena, SET_BYTES);
+    }
+    return sets;
 }
 
 const bool *changes_find(struct arena *arena, const struct program *program,
@@ -318,24 +358,24 @@ const bool *changes_find(struct arena *arena, const struct program *program,
     uint32_t workers =
         program->workers < MOST_WORKERS ? program->workers : MOST_WORKERS;
     workers = workers > 0 ? workers : 1;
+    struct arena **arenas = parallel_arenas(stage, workers);
     struct marker marker = {
+        .traces = traces_find(stage, program, old),
         .program = program,
-        .old = old,
         .stretches = program_stretches(stage, program, PART_INSNS),
         .blocks = arena_alloc(stage, program->block_count),
-        .hashes = array_room(stage, program->insn_count, sizeof(uint32_t)),
+        .hashes = arena_new_array(stage, uint32_t, program->insn_count),
         .wanted = arena_new_array(arena, bool, program->insn_count),
+        .sets = sets_new(stage, arenas, workers),
     };
-    for (uint32_t w = 0; w < workers; w++) {
-        marker.sets[w] =
-            (struct sets){arena_alloc(stage, SET_BYTES), arena_alloc(stage, SET_BYTES),
-                          arena_alloc(stage, SET_BYTES)};
-    }
-    parallel_do(workers, marker.stretches.count, note_part, &marker);
+    parallel_do(workers, marker.stretches.count, look_for_shared, &marker);
+    unite_shared(&marker, workers);
+    parallel_do(workers, marker.stretches.count, look_for_sites, &marker);
     for (uint32_t w = 1; w < workers; w++) {
         add_sets(&marker.sets[0], &marker.sets[w]);
     }
-    parallel_do(workers, marker.stretches.count, select_part, &marker);
+    parallel_do(workers, marker.stretches.count, select_around_sites, &marker);
+    parallel_adopt(stage, arenas, workers);
     arena_free(stage);
     return marker.wanted;
 }

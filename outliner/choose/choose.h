@@ -5,6 +5,7 @@
  *
  *   key.c         what an instruction is, apart from where it stands; why it must stay
  *   key_referents.c  … and what its fields refer to
+ *   traces.c      what the round before has left behind
  *   changed.c     what a later round has to look at
  *   tokens.c      the program as one string
  *   tails.c       what rows have to say at the end of a function
