@@ -30,7 +30,11 @@ struct site {
     uint32_t insn;   /* instruction index of the payload's first instruction */
     uint8_t form;    /* enum form */
     uint8_t scratch; /* FORM_SAVE_REGISTER: register bit number */
-    uint8_t stay;    /* enum stay: for the choice alone */
+    /* For the choice alone: */
+    uint8_t stay;   /* enum stay */
+    bool cold;      /* in code that is hardly run */
+    uint32_t bytes; /* of code that it replaces */
+    int32_t saving; /* loaded bytes, its share of the helper not counted */
 };
 
 struct helper {

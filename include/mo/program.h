@@ -21,11 +21,17 @@
 #include "mo/target.h"
 #include "mo/unwind.h"
 
+enum { NEAR_BYTES = 256 };
+
 /* One executable section of one object. */
 struct code {
     uint32_t object;  /* index in the set of objects */
     uint32_t section; /* section index in that object */
     uint32_t first_function, function_count;
+    /* By piece of NEAR_BYTES the first function that ends behind its start, for the one
+     * around an offset. None: all are searched. */
+    const uint32_t *near;
+    uint32_t near_count;
     uint32_t align;       /* start alignment that its functions keep (see lift.c) */
     bool helpers;         /* our own helper section: its functions follow no ABI */
     enum refusal refusal; /* not NONE: frozen, has no functions */

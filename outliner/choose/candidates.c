@@ -108,13 +108,12 @@ static const struct site *find_stay(const struct facts *facts,
         if (site->stay == STAY_NEVER) {
             continue;
         }
-        int64_t price = stay_cost(facts, &candidate->payload, site);
-        if (site->stay == STAY_CAN) {
-            price += cost_site(facts, &candidate->payload, site);
+        int64_t price = site->stay == STAY_CAN ? site->saving : 0;
+        if (best != NULL && price > *cost) {
+            continue;
         }
-        bool warmer = best != NULL && price == *cost &&
-                      fact_is(facts, best->insn, FACT_COLD) &&
-                      !fact_is(facts, site->insn, FACT_COLD);
+        price += stay_cost(facts, &candidate->payload, site);
+        bool warmer = best != NULL && price == *cost && best->cold && !site->cold;
         if (best == NULL || price < *cost || warmer) {
             best = site;
             *cost = price;
@@ -138,9 +137,9 @@ void candidate_price(const struct facts *facts, struct candidate *candidate)
             continue;
         }
         first = count++ == 0 ? site : first;
-        sum += cost_site(facts, payload, site);
-        candidate->cold += fact_is(facts, site->insn, FACT_COLD);
-        candidate->covered += facts_bytes(facts, site->insn, payload->length);
+        sum += site->saving;
+        candidate->cold += site->cold;
+        candidate->covered += site->bytes;
     }
     candidate->saving = count > 1 ? sum - cost_helper(facts, payload, first) : 0;
     candidate->stays_at = NO_INDEX;
@@ -225,7 +224,7 @@ static void offer_payload(struct finder *finder, const struct payload *payload)
         uint32_t insn = finder->insns[i];
         struct site site;
         if (insn < free_from || !site_make(facts, payload, insn, &site) ||
-            cost_site(facts, payload, &site) <= 0) {
+            !cost_site(facts, payload, &site)) {
             continue;
         }
         free_from = insn + payload->length;
@@ -244,13 +243,11 @@ static void offer_payload(struct finder *finder, const struct payload *payload)
 
 /* A bound, before looking at all the occurrences. Unwind bytes come with row changes
  * only, and hardly ever more than one with an instruction. */
-static bool could_pay(const struct facts *facts, const struct payload *payload,
-                      uint32_t count)
+static bool could_pay(const struct facts *facts, uint32_t insn, uint32_t length,
+                      uint32_t count, int64_t body)
 {
-    uint32_t end = payload->insn + payload->length;
-    int64_t frame = facts->at[payload->insn].row_end <= end ? payload->length : 0;
-    int64_t bytes = facts_bytes(facts, payload->insn, payload->length);
-    int64_t body = payload->size != 0 ? payload->size : payload->stack_size;
+    int64_t frame = facts->at[insn].row_end <= insn + length ? length : 0;
+    int64_t bytes = facts_bytes(facts, insn, length);
     return count * (bytes - facts->program->target->call_size + frame) > body;
 }
 
@@ -263,14 +260,24 @@ static uint32_t size_of(const struct tokens *tokens, uint32_t position, uint32_t
     return size;
 }
 
+/* False: there is none, or it cannot pay. Most repeats are shorter than a call, so that
+ * is asked first. */
 static bool make_payload(const struct finder *finder, const struct repeat *repeat,
                          uint32_t length, enum payload_kind kind, struct payload *out)
 {
-    const struct tokens *tokens = finder->facts->tokens;
+    const struct facts *facts = finder->facts;
     uint32_t position = finder->repeats.positions[repeat->first];
-    uint32_t size = size_of(tokens, position, length);
-    return payload_make(finder->facts, tokens->insns[position], length, size, kind,
-                        out);
+    uint32_t insn = facts->tokens->insns[position], count = repeat->count;
+    bool tail = kind == PAYLOAD_TAIL;
+    if (!tail && !could_pay(facts, insn, length, count, 0)) {
+        return false;
+    }
+    uint32_t size = size_of(facts->tokens, position, length);
+    if (!payload_make(facts, insn, length, size, kind, out)) {
+        return false;
+    }
+    int64_t body = out->size != 0 ? out->size : out->stack_size;
+    return tail || could_pay(facts, insn, length, count, body);
 }
 
 /* --- repeats --- */
@@ -317,8 +324,8 @@ static struct cuts cuts_of(const struct facts *facts, uint32_t insn,
         plain--;
     }
     cuts.lengths[CUT_PLAIN] = plain;
-    if (room < length && !fact_is(facts, insn + room, FACT_GLUED) &&
-        thunk_ends_at(facts, insn + room)) {
+    if (room < length && room + 1 > parent_length &&
+        !fact_is(facts, insn + room, FACT_GLUED) && thunk_ends_at(facts, insn + room)) {
         cuts.lengths[CUT_THUNK] = room + 1;
     }
     if (room < length && facts->inner_end != NULL) {
@@ -344,8 +351,7 @@ static void look_at(struct finder *finder, const struct repeat *repeat,
     for (uint32_t c = 0; c < CUT_COUNT; c++) {
         enum payload_kind kind = kind_of((enum cut)c);
         has[c] = cuts.lengths[c] > 0 &&
-                 make_payload(finder, repeat, cuts.lengths[c], kind, &payloads[c]) &&
-                 (c == CUT_TAIL || could_pay(facts, &payloads[c], repeat->count));
+                 make_payload(finder, repeat, cuts.lengths[c], kind, &payloads[c]);
         any |= has[c];
     }
     if (!any) {

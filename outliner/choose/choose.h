@@ -230,9 +230,9 @@ uint64_t tail_key(const struct facts *facts, const struct payload *payload,
 /* Bytes of unwind program that go from one row to another take: at the least. */
 uint32_t cost_change(const struct facts *facts, uint32_t from_row, uint32_t to_row);
 
-/* Loaded bytes that a site saves, its share of the helper not counted. */
-int64_t cost_site(const struct facts *facts, const struct payload *payload,
-                  const struct site *site);
+/* Fills what the choice has to know of a site. False: it saves nothing. */
+bool cost_site(const struct facts *facts, const struct payload *payload,
+               struct site *site);
 /* Code bytes of the helper, and all that it takes, for sites like this one. */
 uint32_t cost_body(const struct payload *payload, const struct site *site);
 int64_t cost_helper(const struct facts *facts, const struct payload *payload,

@@ -103,12 +103,15 @@ static uint32_t site_size(const struct target *target, const struct site *site)
     }
 }
 
-int64_t cost_site(const struct facts *facts, const struct payload *payload,
-                  const struct site *site)
+bool cost_site(const struct facts *facts, const struct payload *payload,
+               struct site *site)
 {
-    int64_t before = facts_bytes(facts, site->insn, payload->length);
     int64_t after = site_size(facts->program->target, site);
-    return before - after + frame_gain(facts, payload, site);
+    site->bytes = facts_bytes(facts, site->insn, payload->length);
+    int64_t saving = site->bytes - after + frame_gain(facts, payload, site);
+    site->saving = (int32_t)saving;
+    site->cold = fact_is(facts, site->insn, FACT_COLD);
+    return saving > 0;
 }
 
 uint32_t cost_body(const struct payload *payload, const struct site *site)

@@ -164,8 +164,7 @@ static uint32_t match_site(const struct searcher *searcher, uint32_t root,
     if (!fits || slots_key(facts, insn, payload->length) != 0)
         return 0;
     out->stay = STAY_NEVER;
-    int64_t saving = cost_site(facts, payload, out);
-    return saving > 0 ? (uint32_t)saving : 0;
+    return cost_site(facts, payload, out) ? (uint32_t)out->saving : 0;
 }
 
 static void note_match(const struct searcher *searcher, struct part *part,

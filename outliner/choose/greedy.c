@@ -221,8 +221,8 @@ static void keep_suggested(struct candidate *candidate, const uint8_t *suggested
 }
 
 /* The helper is there now: every further site is as good as free. */
-static void take_more(const struct facts *facts, const struct taken *taken,
-                      const struct candidate *all, struct candidate *candidate)
+static void take_more(const struct taken *taken, const struct candidate *all,
+                      struct candidate *candidate)
 {
     uint32_t length = candidate->payload.length, at = 0, count = 0;
     struct site *sites = all->sites;
@@ -232,12 +232,11 @@ static void take_more(const struct facts *facts, const struct taken *taken,
             at < candidate->site_count && candidate->sites[at].insn == site.insn;
         bool is_free = site.stay != STAY_ONLY && site.insn != candidate->stays_at &&
                        !has_bit(taken->edited, site.insn, length) &&
-                       !has_bit(taken->stays, site.insn, length) &&
-                       cost_site(facts, &candidate->payload, &site) > 0;
+                       !has_bit(taken->stays, site.insn, length) && site.saving > 0;
         at += is_site;
         if (!is_site && is_free) {
             set_bits(taken->edited, site.insn, length);
-            candidate->saving += cost_site(facts, &candidate->payload, &site);
+            candidate->saving += site.saving;
         }
         if (is_site || is_free) {
             sites[count++] = site;
@@ -282,7 +281,7 @@ static void choose_suggested(struct arena *stage, const struct facts *facts,
     choose_best(stage, facts, taken, &few);
     for (uint32_t i = 0; i < few.count; i++) {
         if (few.items[i].chosen) {
-            take_more(facts, taken, &candidates->items[i], &few.items[i]);
+            take_more(taken, &candidates->items[i], &few.items[i]);
             candidates->items[i] = few.items[i];
         }
     }

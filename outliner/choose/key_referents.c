@@ -32,11 +32,7 @@ const uint8_t *view_bytes(const struct view *view)
 
 uint32_t mask_bits(uint64_t mask)
 {
-    uint32_t count = 0;
-    for (; mask != 0; mask &= mask - 1) {
-        count++;
-    }
-    return count;
+    return (uint32_t)__builtin_popcountll(mask);
 }
 
 struct referent view_referent(const struct view *view, const struct reloc *reloc)
@@ -51,15 +47,17 @@ struct referent view_referent(const struct view *view, const struct reloc *reloc
 /* Another function, or an earlier helper of ours, goes on there: a tail that stayed in
  * place, the end of a helper. The section and the offset say where that is, which only
  * helpers in the same object can do. */
-static bool is_shared_end(const struct view *view, uint32_t code, uint32_t offset)
+static bool is_shared_end(const struct view *view, uint32_t function, uint32_t offset)
 {
     const struct program *program = view->program;
     uint8_t flow = view->insn->flow;
-    uint32_t insn = program_insn_at(program, code, offset);
-    bool entered =
-        flow == FLOW_JUMP || (flow == FLOW_CALL && program->code[code].helpers);
-    return program->objects->count == 1 && entered && insn != NO_INDEX &&
-           (program->insns[insn].traits & INSN_LEADER) != 0;
+    bool helpers = program->code[program->functions[function].code].helpers;
+    bool entered = flow == FLOW_JUMP || (flow == FLOW_CALL && helpers);
+    if (program->objects->count != 1 || !entered) {
+        return false;
+    }
+    uint32_t insn = program_insn_in(program, function, offset);
+    return insn != NO_INDEX && (program->insns[insn].traits & INSN_LEADER) != 0;
 }
 
 /* Positions in code move, so a helper may refer only to those that have a name of their
@@ -76,8 +74,9 @@ bool view_stays_found(const struct view *view, uint32_t section, int64_t offset)
         return false;
     }
     uint32_t function = program_function_at(program, code, (uint32_t)offset);
-    return (function != NO_INDEX && program->functions[function].start == offset) ||
-           is_shared_end(view, code, (uint32_t)offset);
+    return function != NO_INDEX &&
+           (program->functions[function].start == offset ||
+            is_shared_end(view, function, (uint32_t)offset));
 }
 
 bool section_is_mergeable(const struct section *section)

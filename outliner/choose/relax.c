@@ -67,7 +67,7 @@ static void add_candidate(struct relaxation *relaxation, uint32_t number)
         if (site->stay == STAY_ONLY) {
             continue;
         }
-        int64_t value = cost_site(relaxation->facts, payload, site);
+        int64_t value = site->saving;
         sum += value;
         relaxation->items[relaxation->count++] = (struct occurrence){
             .start = site->insn,

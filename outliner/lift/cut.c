@@ -289,6 +289,29 @@ static void put_together(struct cutter *cutter)
     parallel_do(program->workers, cutter->parts.count, renumber_part, cutter);
 }
 
+/* Functions around a place are asked for again and again. */
+static void index_functions(struct arena *arena, struct program *program)
+{
+    uint32_t room = 0;
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        struct code *code = &program->code[c];
+        uint64_t size = program_section(program, c)->data.size;
+        code->near_count = code->function_count ? (uint32_t)(size / NEAR_BYTES) + 2 : 0;
+        room += code->near_count;
+    }
+    uint32_t *near = array_room(arena, room, sizeof *near);
+    for (uint32_t c = 0; c < program->code_count; c++) {
+        struct code *code = &program->code[c];
+        uint32_t at = code->first_function, end = at + code->function_count;
+        code->near = near;
+        for (uint64_t piece = 0; piece < code->near_count; piece++) {
+            while (at < end && program->functions[at].end <= piece * NEAR_BYTES)
+                at++;
+            *near++ = at;
+        }
+    }
+}
+
 void lift_cut(struct lift *lift, const struct span_list *lists)
 {
     struct program *program = lift->program;
@@ -308,6 +331,7 @@ void lift_cut(struct lift *lift, const struct span_list *lists)
     parallel_do(program->workers, cutter.parts.count, cut_part, &cutter);
     number_sections(&cutter, lists);
     put_together(&cutter);
+    index_functions(lift->arena, program);
     parallel_adopt(cutter.stage, cutter.arenas, program->workers);
     arena_free(cutter.stage);
 }

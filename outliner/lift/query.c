@@ -65,6 +65,11 @@ uint32_t program_function_at(const struct program *program, uint32_t code,
 {
     const struct code *in = &program->code[code];
     uint32_t low = in->first_function, high = low + in->function_count;
+    uint32_t piece = offset / NEAR_BYTES;
+    if (in->function_count > 0 && piece + 1 < in->near_count) {
+        low = in->near[piece];
+        high = in->near[piece + 1];
+    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (program->functions[middle].end <= offset)
