@@ -17,13 +17,15 @@
 #include "mo/parallel.h"
 #include "outliner/choose/choose.h"
 
-/* Tokens that make a part: about a millisecond. */
-enum { PART_TOKENS = 32 * 1024 };
+/* Tokens, nodes that make a part: about a millisecond. */
+enum { PART_TOKENS = 32 * 1024, PART_NODES = 4 * 1024 };
 
 /* A node of the tree. */
 struct end {
     uint32_t host;   /* candidate: the first helper that ends so */
     uint32_t length; /* instructions */
+    bool is_payload; /* those of the host can stand alone: */
+    struct payload payload;
 };
 
 struct match {
@@ -100,7 +102,7 @@ static void add_ends(struct searcher *searcher, uint32_t host, uint32_t position
         uint32_t count = searcher->ends.count;
         node = ROOT_COUNT + table_intern(searcher->nodes, key, sizeof key);
         if (node == count) {
-            struct end end = {host, k};
+            struct end end = {.host = host, .length = k};
             array_push(searcher->stage, &searcher->ends, end);
         }
     }
@@ -120,7 +122,7 @@ static void set_busy(struct searcher *searcher, const struct candidate *candidat
 static void make_tree(struct searcher *searcher)
 {
     for (uint32_t r = 0; r < ROOT_COUNT; r++) {
-        struct end root = {NO_INDEX, 0};
+        struct end root = {.host = NO_INDEX};
         array_push(searcher->stage, &searcher->ends, root);
     }
     for (uint32_t c = 0; c < searcher->candidates->count; c++) {
@@ -135,8 +137,6 @@ static void make_tree(struct searcher *searcher)
     }
 }
 
-/* --- matches --- */
-
 /* The last `length` instructions of the host's payload. */
 static bool end_payload(const struct searcher *searcher, const struct end *end,
                         struct payload *out)
@@ -149,6 +149,30 @@ static bool end_payload(const struct searcher *searcher, const struct end *end,
     return payload_make(facts, insn, end->length, size, host->payload.kind, out);
 }
 
+/* Each is asked for many times. */
+static void make_payloads(void *context, uint32_t part, uint32_t worker)
+{
+    const struct searcher *searcher = context;
+    uint32_t first = part * PART_NODES, count = searcher->ends.count;
+    uint32_t end = count - first < PART_NODES ? count : first + PART_NODES;
+    (void)worker;
+    for (uint32_t n = first < ROOT_COUNT ? ROOT_COUNT : first; n < end; n++) {
+        struct end *node = &searcher->ends.items[n];
+        node->is_payload = end_payload(searcher, node, &node->payload);
+    }
+}
+
+/* --- matches --- */
+
+/* A called helper changes unwind bytes by row changes only: all but one of those that
+ * the payload holds may be told for nothing. */
+static bool could_save(const struct facts *facts, const struct payload *payload,
+                       uint32_t insn)
+{
+    return facts_bytes(facts, insn, payload->length) + payload->length >
+           facts->program->target->call_size + 1u;
+}
+
 /* An occurrence as a site that joins the host; bytes that it saves, or 0. */
 static uint32_t match_site(const struct searcher *searcher, uint32_t root,
                           const struct payload *payload, uint32_t insn,
@@ -157,7 +181,7 @@ static uint32_t match_site(const struct searcher *searcher, uint32_t root,
     const struct facts *facts = searcher->facts;
     bool rows = facts->at[insn].row != ROW_NONE;
     if (fact_is(facts, insn, FACT_PARTED) || rows != ((root & ROOT_ROWS) != 0) ||
-        !site_make(facts, payload, insn, out))
+        !could_save(facts, payload, insn) || !site_make(facts, payload, insn, out))
         return 0;
     bool shifted = payload->uses_sp && out->form == FORM_SAVE_STACK;
     bool fits = !payload->uses_sp || shifted == ((root & ROOT_SHIFTED) != 0);
@@ -193,10 +217,10 @@ static void match_ends(const struct searcher *searcher, struct part *part, uint3
         if (found == NO_INDEX)
             return;
         match.node = ROOT_COUNT + found;
-        struct payload payload;
-        if (!end_payload(searcher, &searcher->ends.items[match.node], &payload))
+        const struct end *end = &searcher->ends.items[match.node];
+        if (!end->is_payload)
             return;
-        match.saving = match_site(searcher, root, &payload, insn, &match.site);
+        match.saving = match_site(searcher, root, &end->payload, insn, &match.site);
         if (match.saving > 0)
             note_match(searcher, part, last, &match);
         if (p == part->first)
@@ -257,13 +281,12 @@ struct found {
 static void add_joining(struct searcher *searcher, const struct end *end,
                         struct found *found)
 {
-    struct candidate candidate = {.site_count = found->sites.count,
+    struct candidate candidate = {.payload = end->payload,
+                                  .site_count = found->sites.count,
                                   .stays_at = NO_INDEX,
                                   .chosen = true,
                                   .joins = true,
                                   .saving = found->saving};
-    if (!end_payload(searcher, end, &candidate.payload))
-        return;
     candidate.sites = arena_new_array(searcher->stage, struct site, found->sites.count);
     for (uint32_t i = 0; i < found->sites.count; i++)
         candidate.sites[i] = found->sites.items[found->sites.count - 1 - i];
@@ -315,6 +338,8 @@ void ends_take(struct arena *stage, const struct facts *facts, const uint32_t *p
         .busy = arena_alloc(stage, facts->program->insn_count / 8 + 1),
     };
     make_tree(&searcher);
+    parallel_do(facts->program->workers, (searcher.ends.count - 1) / PART_NODES + 1,
+                make_payloads, &searcher);
     match_all(&searcher);
     take_matches(&searcher);
 }
