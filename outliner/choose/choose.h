@@ -55,10 +55,15 @@ enum key_mode {
     KEY_STABLE, /* the same in every build: no indices, so not quite as sharp */
 };
 
-/* Like insn_refusal(), and if there is no refusal: appends the key, and says how many
- * bytes the instruction takes in a helper. */
+/* What there is to say beside the key. */
+struct token {
+    uint8_t size; /* bytes that the instruction takes in a helper */
+    bool glued;   /* as insn_is_glued() says */
+};
+
+/* Like insn_refusal(), and if there is no refusal: appends the key. */
 enum refusal insn_key(const struct program *program, uint32_t code, uint32_t insn,
-                      enum key_mode mode, struct buffer *key, uint8_t *size);
+                      enum key_mode mode, struct buffer *key, struct token *out);
 
 /* Must not be parted from the next instruction. */
 bool insn_is_glued(const struct program *program, uint32_t code, uint32_t insn);

@@ -236,11 +236,16 @@ static void put_relocs(const struct view *view, struct code_bytes *code,
  * after start-up, or placed in memory of its own. */
 static bool is_plain_text(const char *name)
 {
-    return strncmp(name, ".text", 5) == 0 && (name[5] == '\0' || name[5] == '.');
+    const char *prefix = ".text";
+    while (*prefix != '\0' && *prefix == *name) {
+        prefix++;
+        name++;
+    }
+    return *prefix == '\0' && (*name == '\0' || *name == '.');
 }
 
 enum refusal insn_key(const struct program *program, uint32_t code, uint32_t insn,
-                      enum key_mode mode, struct buffer *key, uint8_t *size)
+                      enum key_mode mode, struct buffer *key, struct token *out)
 {
     struct view view = view_of(program, code, insn);
     enum refusal refusal = refuse(&view);
@@ -274,10 +279,11 @@ enum refusal insn_key(const struct program *program, uint32_t code, uint32_t ins
         buffer_u8(key, 0);
     }
     buffer_put(key, form.bytes, form.length);
-    buffer_u8(key, insn_is_glued(program, code, insn));
+    out->size = form.length;
+    out->glued = insn_is_glued(program, code, insn);
+    buffer_u8(key, out->glued);
     if (!is_plain_text(view.section->name)) {
         buffer_string(key, view.section->name);
     }
-    *size = form.length;
     return REFUSAL_NONE;
 }

@@ -155,18 +155,29 @@ static const struct reloc *only_reloc(const struct view *view)
     return view_relocs(view, &first) == 1 ? &view->section->relocs[first] : NULL;
 }
 
+/* Of two that stand side by side: asked first, as most are none. */
+static bool may_be_pair(const struct insn *first)
+{
+    const struct insn *second = first + 1;
+    return (first->traits & second->traits & INSN_RELOCATED) != 0 &&
+           (second->traits & INSN_LEADER) == 0 && first->defs != 0 &&
+           first->defs == second->defs;
+}
+
 /* The instruction makes the page of a mergeable thing and the next one, which
  * overwrites the same register, adds the rest: together they refer to the contents. */
 static bool is_contents_pair(const struct program *program, uint32_t code,
                              uint32_t insn)
 {
+    if (!may_be_pair(&program->insns[insn])) {
+        return false;
+    }
     struct view page = view_of(program, code, insn);
     struct view low = view_of(program, code, insn + 1);
     const struct reloc *page_reloc = only_reloc(&page);
     const struct reloc *low_reloc = only_reloc(&low);
-    if (page_reloc == NULL || low_reloc == NULL || page.insn->defs == 0 ||
-        page.insn->defs != low.insn->defs || page_reloc->symbol != low_reloc->symbol ||
-        page_reloc->addend != low_reloc->addend ||
+    if (page_reloc == NULL || low_reloc == NULL ||
+        page_reloc->symbol != low_reloc->symbol || page_reloc->addend != low_reloc->addend ||
         !reloc_is_local(page.object, page_reloc)) {
         return false;
     }
@@ -185,17 +196,12 @@ static bool is_contents_pair(const struct program *program, uint32_t code,
 
 bool insn_heads_pair(const struct program *program, uint32_t code, uint32_t insn)
 {
-    return insn + 1 < program->insn_count &&
-           (program->insns[insn + 1].traits & INSN_LEADER) == 0 &&
-           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
-           is_contents_pair(program, code, insn);
+    return insn + 1 < program->insn_count && is_contents_pair(program, code, insn);
 }
 
 bool insn_ends_pair(const struct program *program, uint32_t code, uint32_t insn)
 {
-    return insn > 0 && (program->insns[insn].traits & INSN_LEADER) == 0 &&
-           (program->insns[insn].traits & INSN_RELOCATED) != 0 &&
-           is_contents_pair(program, code, insn - 1);
+    return insn > 0 && is_contents_pair(program, code, insn - 1);
 }
 
 /* `insn` is a call, with the link register put away right before it and fetched right

@@ -49,9 +49,9 @@ static uint64_t hash_of(struct buffer *key, const struct facts *facts,
         buffer_u64(key, site_key(facts, &candidate->payload, &candidate->sites[0]));
     }
     for (uint32_t i = 0; i < helper->length; i++) {
-        uint8_t size;
+        struct token token;
         enum refusal refusal =
-            insn_key(program, code, first + i, KEY_STABLE, key, &size);
+            insn_key(program, code, first + i, KEY_STABLE, key, &token);
         assert(refusal == REFUSAL_NONE);
         if (helper->tail && facts->at[first + i].row != ROW_NONE) {
             put_row(key, row_get(program->rows, facts->at[first + i].row));

@@ -82,17 +82,17 @@ static void separate(struct text *text)
 static void put_insn(const struct job *job, struct writer *writer, uint32_t code,
                      uint32_t insn, struct text *text)
 {
-    uint8_t size = 0;
+    struct token token;
     writer->key.size = 0;
     if ((job->wanted != NULL && !job->wanted[insn]) ||
         bit_get(job->table_jumps, insn) ||
-        insn_key(job->program, code, insn, KEY_EXACT, &writer->key, &size) !=
+        insn_key(job->program, code, insn, KEY_EXACT, &writer->key, &token) !=
             REFUSAL_NONE) {
         separate(text);
         return;
     }
     uint32_t value = table_intern(writer->keys, writer->key.at, writer->key.size);
-    put(text, value, insn, size, insn_is_glued(job->program, code, insn));
+    put(text, value, insn, token.size, token.glued);
 }
 
 static void put_function(const struct job *job, struct writer *writer,
@@ -105,6 +105,10 @@ static void put_function(const struct job *job, struct writer *writer,
     }
     for (uint32_t b = 0; b < function->block_count; b++) {
         const struct block *block = &program->blocks[function->first_block + b];
+        if (job->wanted != NULL &&
+            memchr(job->wanted + block->first_insn, true, block->insn_count) == NULL) {
+            continue;
+        }
         for (uint32_t i = 0; i < block->insn_count; i++) {
             put_insn(job, writer, function->code, block->first_insn + i, text);
         }
