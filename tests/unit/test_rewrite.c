@@ -294,8 +294,9 @@ static void try_form(struct bench *bench, const struct form_case *wanted, uint32
     static const char *const names[] = {"f", "g", "h"};
     struct site sites[3];
     for (uint32_t i = 0; i < 3; i++)
-        sites[i] = (struct site){insn_of(bench->program, names[i], wanted->first),
-                                 (uint8_t)wanted->form, wanted->scratch, STAY_NEVER};
+        sites[i] = (struct site){.insn = insn_of(bench->program, names[i], wanted->first),
+                                 .form = (uint8_t)wanted->form,
+                                 .scratch = wanted->scratch};
     struct helper helper = {.length = wanted->length,
                             .site_count = 3,
                             .stack_shift = wanted->shift,

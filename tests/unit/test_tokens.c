@@ -242,23 +242,23 @@ START_TEST(helpers_are_changes)
 }
 END_TEST
 
-/* A jump into another function: some tail stayed there for others. */
+/* A jump to where others join a function: some tail stayed there for them. */
 START_TEST(tails_that_stay_are_changes)
 {
     struct toy *toy = toy_new(false);
     struct table *old = table_new(toy->arena);
     struct toy_insn tail[] = {{.op = 1}, {.op = 2}, {.op = 3, .flow = FLOW_RETURN}};
-    struct toy_insn jump[] = {{.op = 4}, {.op = 5, .flow = FLOW_JUMP, .target = 1 + 4}};
+    struct toy_insn jump[] = {{.op = 4}, {.op = 5, .flow = FLOW_JUMP, .target = 1}};
     toy_function(toy, false, tail, 3);
     toy_function(toy, false, jump, 2);
     toy_program(toy);
-    struct tokens tokens = changed_tokens(toy, old);
-    ck_assert(!tokens.functions[0] && tokens.functions[1]);
-    toy->insns.items[0].traits |= INSN_JOINED;
-    ck_assert(changed_tokens(toy, old).functions[0]);
-    toy->insns.items[0].traits &= ~(uint32_t)INSN_JOINED;
-    toy->insns.items[4].target = 0; /* the whole function: so it was in the input */
+    /* The whole function: so it was in the input. */
     ck_assert_uint_eq(changed_tokens(toy, old).count, 0);
+    toy->insns.items[0].traits |= INSN_JOINED;
+    struct tokens tokens = changed_tokens(toy, old);
+    ck_assert(tokens.functions[0] && tokens.functions[1]);
+    toy->insns.items[4].target = 4; /* not where they do */
+    ck_assert(!changed_tokens(toy, old).functions[1]);
     arena_free(toy->arena);
 }
 END_TEST
