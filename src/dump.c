@@ -17,6 +17,8 @@ struct lift_options lift_options_of(const struct options *options)
                                  .keep_file_count = options->keep_files.count,
                                  .only = options->only.items,
                                  .only_count = options->only.count,
+                                 .wrap = options->wrap.items,
+                                 .wrap_count = options->wrap.count,
                                  .hot = options->hot,
                                  .outline_hot = options->outline_hot,
                                  .drop_alignment = options->drop_alignment,

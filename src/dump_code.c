@@ -73,6 +73,7 @@ static const struct {
     {INSN_VENEER_LIVE,   "veneer-live"  },
     {INSN_READS_ONLY,    "reads-only"   },
     {INSN_INNER,         "inner"        },
+    {INSN_WRAPPED,       "wrapped"      },
 };
 
 static void print_traits(FILE *out, const struct insn *insn)

@@ -78,6 +78,9 @@ const struct option options_table[] = {
      "repeated"                                                                                                 },
     {"--only",           NULL, KIND_LIST,   "GLOB",      FIELD(only),           GROUP_CHOICE,
      "leave all functions alone but these; may be repeated"                                                     },
+    {"--wrap",           NULL, KIND_LIST,   "NAME",      FIELD(wrap),           GROUP_CHOICE,
+     "the directory's objects will be linked with --wrap=NAME: leave alone what refers to "
+     "the name; may be repeated"                                                                                },
     {"--profile",        NULL, KIND_TEXT,   "FILE",      FIELD(profile),        GROUP_CHOICE,
      "leave alone the functions in which the program spends its time; FILE is what "
      "'perf script --no-demangle' prints, or has a line 'NAME COUNT' for each function"                         },
@@ -348,7 +351,8 @@ static bool check_outline_options(const struct parser *parser, struct error *err
                                       OPTION_BISECT_LIMIT, OPTION_PRINT,
                                       OPTION_FOLD};
     static const uint32_t planning[] = {OPTION_KEEP, OPTION_KEEP_SECTION, OPTION_KEEP_FILE,
-                                        OPTION_ONLY, OPTION_PROFILE, OPTION_HOT_SHARE,
+                                        OPTION_ONLY, OPTION_WRAP, OPTION_PROFILE,
+                                        OPTION_HOT_SHARE,
                                         OPTION_OUTLINE_HOT, OPTION_MIN_SAVING, OPTION_NO_VENEERS,
                                         OPTION_EFFORT, OPTION_WITHOUT, OPTION_DROP_ALIGNMENT};
     const struct options *out = parser->out;
@@ -418,6 +422,10 @@ static bool check_combinations(const struct parser *parser, struct error *err)
         return fail(err, NULL,
                     "--set-name is for a directory (-o DIR/): the helpers of a single "
                     "object are local to it");
+    if (parser->seen[OPTION_WRAP] && out->output && !out->output_is_directory)
+        return fail(err, NULL,
+                    "--wrap is for a directory (-o DIR/): in a single object no name that "
+                    "it defines can be wrapped any more");
     if (out->outline && out->output_is_directory && !out->set_name &&
         is_nameless(out->output))
         return fail(err, NULL,

@@ -88,6 +88,8 @@ enum insn_trait {
                                     return address (set by the lifter: inner_calls.c) */
     INSN_READS_ONLY = 1u << 26,  /* with SP_MEMORY or FRAME_MEMORY: only reads what lies
                                     there (not every target says so) */
+    INSN_WRAPPED = 1u << 27, /* refers to a name that `ld --wrap` gives another meaning in
+                                other files (set by the lifter) */
     INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
 };
 

@@ -58,6 +58,7 @@ struct options {
     struct text_list keep_sections; /* globs of section names */
     struct text_list keep_files;    /* globs of inputs and members */
     struct text_list only;          /* globs of function names; none: all */
+    struct text_list wrap;          /* names that the link is given with --wrap */
     const char *profile;            /* path, or NULL */
     uint32_t hot_share;             /* per cent of the samples */
     const struct table *hot;        /* names that the profile has found; NULL: none */

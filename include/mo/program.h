@@ -178,6 +178,8 @@ struct lift_options {
     uint32_t keep_file_count;
     const char *const *only; /* if there are any, no other functions are touched */
     uint32_t only_count;
+    const char *const *wrap; /* names that the link is given with --wrap */
+    uint32_t wrap_count;
     const struct table *hot; /* names of functions that a profile found hot, or NULL */
     bool outline_hot;        /* take sections .text.hot…, too */
     bool loose;          /* see struct program */

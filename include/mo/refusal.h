@@ -54,6 +54,7 @@
     X(INSN_TLS, "pinned", "part of a thread-local access sequence")                    \
     X(INSN_TWICE, "pinned", "call that may return twice")                              \
     X(INSN_RELOC, "pinned", "relocation that cannot leave its section or group")       \
+    X(INSN_WRAPPED, "pinned", "refers to a name that is wrapped (--wrap)")             \
     X(INSN_PARTED, "pinned", "would be parted from its other half")
 
 enum refusal {

@@ -117,6 +117,9 @@ static enum refusal refuse(const struct view *view)
     if ((traits & INSN_FORBIDDEN) != 0) {
         return REFUSAL_INSN_TWICE;
     }
+    if ((traits & INSN_WRAPPED) != 0) {
+        return REFUSAL_INSN_WRAPPED;
+    }
     if (jumps_inside(view)) {
         return REFUSAL_INSN_LOCAL;
     }

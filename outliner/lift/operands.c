@@ -91,16 +91,37 @@ static void set_target(const struct operand *operand)
 }
 
 /* What the name of a symbol says about whoever refers to it. */
-enum { NAME_STAYS = 1, NAME_SPLIT_STACK = 2 };
+enum { NAME_STAYS = 1, NAME_SPLIT_STACK = 2, NAME_WRAPPED = 4 };
+
+/* Under --wrap=foo an undefined foo is __wrap_foo, and an undefined __real_foo is foo; in
+ * a file that defines it a name means what it always did (GNU ld, gold, mold; for lld all
+ * files are alike). So the two mean other things in the file of a helper than in the file
+ * that the helper's code is from. __wrap_foo is the same everywhere. */
+static bool is_wrapped(const struct lift_options *options, const struct symbol *symbol)
+{
+    static const char real[] = "__real_";
+    enum { REAL = sizeof real - 1 };
+    const char *name = symbol->name;
+    bool local = options->wrap_count == 0 || symbol_is_local(symbol);
+    for (uint32_t i = 0; !local && i < options->wrap_count; i++) {
+        const char *wrapped = options->wrap[i];
+        if (strcmp(name, wrapped) == 0 ||
+            (strncmp(name, real, REAL) == 0 && strcmp(name + REAL, wrapped) == 0))
+            return true;
+    }
+    return false;
+}
 
 /* By symbol: they are fewer than the references to them. */
-static const uint8_t *judge_names(struct arena *arena, const struct object *object)
+static const uint8_t *judge_names(struct arena *arena, const struct lift_options *options,
+                                  const struct object *object)
 {
     uint8_t *names = arena_alloc(arena, object->symbol_count);
     for (uint32_t i = 0; i < object->symbol_count; i++) {
-        const char *name = object->symbols[i].name;
-        names[i] = (uint8_t)((is_stay_name(name) ? NAME_STAYS : 0) |
-                             (is_split_stack_name(name) ? NAME_SPLIT_STACK : 0));
+        const struct symbol *symbol = &object->symbols[i];
+        names[i] = (uint8_t)((is_stay_name(symbol->name) ? NAME_STAYS : 0) |
+                             (is_split_stack_name(symbol->name) ? NAME_SPLIT_STACK : 0) |
+                             (is_wrapped(options, symbol) ? NAME_WRAPPED : 0));
     }
     return names;
 }
@@ -111,6 +132,8 @@ static void apply_name(const struct operand *operand)
     uint8_t name = operand->names[operand->reloc->symbol];
     if (name & NAME_STAYS)
         insn->traits |= INSN_FORBIDDEN;
+    if (name & NAME_WRAPPED)
+        insn->traits |= INSN_WRAPPED;
     if (name & NAME_SPLIT_STACK)
         lift_seal(operand->lift, operand->function, REFUSAL_SPLIT_STACK, insn->offset);
 }
@@ -260,7 +283,8 @@ void lift_operands(struct lift *lift)
         uint32_t relocs = program_section(program, c)->reloc_count;
         struct stretch part = {c, 0};
         if (!parts.names[object])
-            parts.names[object] = judge_names(stage, program->objects->items[object]);
+            parts.names[object] =
+                judge_names(stage, lift->options, program->objects->items[object]);
         if (room == 0) {
             array_push(stage, &parts.codes, part);
             room = PART_RELOCS;

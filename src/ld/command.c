@@ -26,6 +26,7 @@ static void note_value(struct reading *reading, enum word_meaning meaning,
     case MEANS_MAP: command->map = value; break;
     case MEANS_EMULATION: command->emulation = value; break;
     case MEANS_SCRIPT: array_push(reading->session, &command->scripts, value); break;
+    case MEANS_WRAP: array_push(reading->session, &command->wrap, value); break;
     default: break;
     }
 }

@@ -97,7 +97,7 @@ static const struct option_entry long_options[] = {
     {"undefined", MEANS_NOTHING, true},
     {"unresolved-symbols", MEANS_NOTHING, true},
     {"version-script", MEANS_NOTHING, true},
-    {"wrap", MEANS_NOTHING, true},
+    {"wrap", MEANS_WRAP, true},
 };
 
 /* One letter, one dash. */

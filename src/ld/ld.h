@@ -51,6 +51,7 @@ enum word_meaning {
     MEANS_INFORM, /* version, help: no link, unless there are inputs */
     MEANS_LAZY,   /* --start-lib */
     MEANS_EAGER,  /* --end-lib */
+    MEANS_WRAP,   /* a name means something else, but not in every file */
     MEANS_STRANGE, /* nothing that we could follow */
 };
 
@@ -69,6 +70,7 @@ struct command {
     const char *map;       /* -Map=FILE, or NULL */
     const char *emulation; /* "elf_x86_64", or NULL */
     struct text_list scripts;
+    struct text_list wrap; /* names */
     bool relocatable, gc_sections, strips_debug, prints, prints_map, prints_gc;
     const char *strange; /* an option that we cannot follow, or NULL */
 };

@@ -18,6 +18,7 @@
  */
 #include "ld.h"
 
+#include "mo/array.h"
 #include "mo/link.h"
 #include "mo/outputs.h"
 
@@ -90,6 +91,8 @@ static bool read_flags(struct step *step, struct error *err)
     if (!options_load(step->session, &step->options, err))
         return false;
     step->options.strip_debug |= step->command.strips_debug;
+    for (uint32_t i = 0; i < step->command.wrap.count; i++)
+        array_push(step->session, &step->options.wrap, step->command.wrap.items[i]);
     return true;
 }
 

@@ -45,6 +45,14 @@ int {prefix}{i}(struct state *s, long x)
     return "\n".join(lines) + "\n"
 
 
+def calls_wrapped(prefix):
+    """Functions that share all but a number, a call of `wrapped` among it."""
+    return "int wrapped(int, int, int, int);\n" + "".join(
+        f"int {prefix}{i}(int *p) {{ int sum = p[{i}]; "
+        f"sum += wrapped(p[0] + 11, p[1] ^ 22, p[2] * 33, p[3] - 44); return sum ^ {i}; }}\n"
+        for i in range(6))
+
+
 def calls(prefix, count):
     return "".join(f"    sum = sum * 31 + {prefix}{i}(&s, sum & 15);\n" for i in range(count))
 
@@ -125,6 +133,19 @@ int main()
         "int main(void)\n{\n    struct state s = {1, 2, 3, 4, {0}};\n    long sum = 7;\n"
         "    int p[8] = {1};\n" + calls("own", 8) +
         "".join(f"    sum += use{i}(p, (int)sum & 7);\n" for i in range(8)) +
+        '    printf("%ld\\n", sum);\n    return 0;\n}\n',
+    # Calls in the file that defines a name are not wrapped, but by lld.
+    "wrap-inside.c": calls_wrapped("inside") +
+                     "int wrapped(int a, int b, int c, int d) { return a + b + c + d; }\n",
+    "wrap-outside.c": calls_wrapped("outside"),
+    "wrap-main.c": repetitive("own", 8) + "int printf(const char *, ...);\n"
+        "int __real_wrapped(int, int, int, int);\n"
+        "int __wrap_wrapped(int a, int b, int c, int d)\n"
+        "{ return 1000000 + __real_wrapped(a, b, c, d); }\n" +
+        "".join(f"int inside{i}(int *), outside{i}(int *);\n" for i in range(6)) +
+        "int main(void)\n{\n    struct state s = {1, 2, 3, 4, {0}};\n    long sum = 7;\n"
+        "    int p[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n" + calls("own", 8) +
+        "".join(f'    printf("%d %d\\n", inside{i}(p), outside{i}(p));\n' for i in range(6)) +
         '    printf("%ld\\n", sum);\n    return 0;\n}\n',
     "early-wrong.c": "int early(int x) { return x + 100; }\n",
     "early-right.c": "int early(int x) { return x + 1; }\n",
@@ -376,6 +397,20 @@ def case_wanted_earlier(place):
         place.must(["ar", "rcs", f"lib{name}.a", f"early-{name}.o"])
     words = ["early-main.o", "libwrong.a", "early-user.o", "libright.a"]
     place.both(words)
+
+
+def case_wrap(place):
+    """A name that means one thing in one file and another in others."""
+    place.compile("wrap-main.c", "wrap-inside.c", "wrap-outside.c")
+    files = ["wrap-main.o", "wrap-inside.o", "wrap-outside.o"]
+    place.both([*files, "-Wl,--wrap=wrapped"])
+    # The same where the link comes later.
+    place.must([os.path.join(place.ours, "..", "..", "mo-link"), "--outline", "--wrap=wrapped",
+                "-o", "other/", *files])
+    files = [f"other/{file}" for file in [*files, "mo-outlined.o"]]
+    result = place.link([*files, "-Wl,--wrap=wrapped", "-o", "prog"], ours=False)
+    if result.returncode != 0 or place.execute("old-prog") != place.execute("prog"):
+        raise Failed(f"outlined before: {result.stderr}{place.execute('prog')}")
 
 
 def case_prints(place):

@@ -71,6 +71,11 @@ START_TEST(meanings)
     command = read_line("a.o -b binary x.txt");
     ck_assert_str_eq(command.strange, "-b");
     ck_assert_str_eq(command.output, "a.out");
+    command = read_line("a.o --wrap=f -wrap g --defsym=h=f -wrap=i");
+    ck_assert_uint_eq(command.wrap.count, 3);
+    ck_assert_str_eq(command.wrap.items[0], "f");
+    ck_assert_str_eq(command.wrap.items[1], "g");
+    ck_assert_str_eq(command.wrap.items[2], "i");
     ck_assert_uint_eq(read_line("--version").file_count, 0);
 }
 END_TEST

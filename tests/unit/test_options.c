@@ -72,6 +72,8 @@ static const struct {
     {"a.o -o x --keep=f",                                "--keep has no effect without --outline"        },
     {"a.o -o x --keep-section=f",                        "--keep-section has no effect without --outline"},
     {"a.o -o x --min-saving=8",                          "--min-saving has no effect without --outline"  },
+    {"a.o -o x/ --wrap=f",                               "--wrap has no effect without --outline"        },
+    {"a.o -o x --outline --wrap=f",                      "--wrap is for a directory"                     },
     {"a.o -o x --no-veneers",                            "--no-veneers has no effect without --outline"  },
     {"a.o -o x --effort=2",                              "--effort has no effect without --outline"      },
     {"a.o -o x --outline --effort=3",                    "--effort wants 1 or 2"                         },
@@ -119,6 +121,7 @@ static const char *const accepted[] = {
     "--strip-debug a.o -o x",
     "--outline a.o -o . --set-name=s",
     "--outline a.o -o ./x",
+    "--outline a.o --dry-run --wrap=f --wrap g",
     "--outline a.o -o x --no-verify --no-veneers -v",
     "--help --bogus-is-not-reached=0 -h",
 };
