@@ -89,8 +89,9 @@ static void add_chain(struct layout *layout, const struct chain *chain,
 static void add_sections(struct layout *layout, struct strings *names)
 {
     for (uint32_t i = 1; i < layout->object->section_count; i++) {
-        if (layout->chains[i]->first == i)
+        if (!layout->chains[i]->placed)
             add_chain(layout, layout->chains[i], names);
+        layout->chains[i]->placed = true;
     }
 }
 

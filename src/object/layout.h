@@ -29,6 +29,7 @@ struct chain {
     uint32_t symbol;      /* ELF number of its section symbol; 0: none so far */
     uint64_t size, align, reloc_count;
     bool compressed;
+    bool placed; /* has its number in the file, that of the first of them in the model */
 };
 
 /* One ELF section of the file. Its header is complete once the file is laid out. */

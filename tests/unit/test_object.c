@@ -4,6 +4,8 @@
  */
 #include "test_object.h"
 
+#include "mo/outputs.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +148,25 @@ START_TEST(joined_frames)
 }
 END_TEST
 
+/* One that ends in a terminator stands before others of the model, as in what `ld -r`
+ * makes, and helpers' frames behind: what is between keeps its number. */
+START_TEST(joined_behind)
+{
+    static const uint8_t end[] = {0, 0, 0, 0};
+    static const uint8_t record[] = {4, 0, 0, 0, 0, 0, 0, 0};
+    struct sketch *a = sketch_new(arena, "a.o");
+    struct bytes image;
+    sketch_section(a, ".eh_frame", SHF_ALLOC, end, sizeof end);
+    uint32_t data = sketch_section(a, ".data", SHF_ALLOC, "12345678", 8);
+    uint32_t last = sketch_section(a, ".eh_frame", SHF_ALLOC, record, sizeof record);
+    uint32_t symbol = sketch_symbol(a, "", STB_LOCAL, data, 0, 0);
+    sketch_symbol(a, "", STB_LOCAL, last, 0, 0);
+    sketch_reloc(a, data, 0, symbol, R_X86_64_64, 4);
+    ck_assert(object_build(arena, &a->object, &image, &err));
+    ck_assert_msg(output_read_back(&a->object, image, &err), "%s", err.message);
+}
+END_TEST
+
 /* Debug sections are put together with their alignment; others stay apart. */
 START_TEST(joined_debug)
 {
@@ -282,6 +303,7 @@ int main(void)
     tcase_add_test(tests, many_sections);
     tcase_add_test(tests, deterministic);
     tcase_add_test(tests, joined_frames);
+    tcase_add_test(tests, joined_behind);
     tcase_add_test(tests, joined_debug);
     tcase_add_test(tests, queries);
     tcase_add_test(tests, malformed);
