@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by link.c (all sets), link_set.c (one set), link_round.c (one round) and
- * link_results.c (what is told and written). Nobody else includes it.
+ * Shared by link.c (all sets), link_set.c (one set), link_round.c (one round),
+ * link_join.c (what the rounds made) and link_results.c (what is told and written). Nobody else includes it.
  */
 #ifndef MO_LINK_PARTS_H
 #define MO_LINK_PARTS_H
@@ -44,6 +44,18 @@ struct lift_options link_lift_options(const struct link *link, const struct set 
 MO_MUST_CHECK bool link_round(struct link *link, const struct set *set, uint32_t round,
                               struct objects *objects, struct savings *sum, bool *more,
                               struct error *err);
+
+/* Holds nothing but helpers: an earlier round made it, or an earlier run, of which only
+ * the names tell. */
+bool is_helper_object(const struct object *object);
+
+/* Behind the last round: objects of helpers become one, in a directory … */
+MO_MUST_CHECK bool link_join_objects(struct link *link, const struct set *set,
+                                     struct objects *objects, struct error *err);
+/* … and then the sections of helpers of each object, with their unwind entries. What that
+ * saves belongs to no round. */
+MO_MUST_CHECK bool link_join_sections(struct link *link, const struct set *set,
+                                      struct objects *objects, struct error *err);
 
 /* All that is done to one set under --outline; verified. */
 MO_MUST_CHECK bool link_outline_set(struct link *link, const struct set *given,

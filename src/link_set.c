@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One set: folding, alignment, the rounds, the helpers' object, the checks, and the unwind
- * entries that functions share.
+ * One set: folding, alignment, the rounds, the checks, and the unwind entries that functions
+ * share.
  */
 #include "link_parts.h"
 
@@ -14,50 +14,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Holds nothing but helpers: an earlier round made it, or an earlier run, of which only
- * the names tell. */
-static bool is_helper_object(const struct object *object)
-{
-    uint32_t helpers = 0;
-    for (uint32_t i = 1; i < object->symbol_count; i++) {
-        const struct symbol *symbol = &object->symbols[i];
-        if (symbol->type != STT_FUNC || symbol->section == SECTION_UNDEFINED)
-            continue;
-        if (strncmp(symbol->name, HELPER_PREFIX, strlen(HELPER_PREFIX)) != 0)
-            return false;
-        helpers++;
-    }
-    return helpers > 0;
-}
-
-/* In a directory each round puts an object of helpers behind the others. They become
- * one, in the place of the one that came in with the input, if there is one: it will be
- * a file with a name of its own, and each object pays for a property note. */
-static bool join_helper_objects(struct link *link, const struct set *set,
-                                struct objects *objects, struct error *err)
-{
-    uint32_t old_count = set->objects.count;
-    if (objects->count == old_count)
-        return true;
-    uint32_t home = 0; /* at most old_count: the first new object */
-    while (home < old_count && !is_helper_object(objects->items[home]))
-        home++;
-    const struct object **items =
-        arena_copy(link->session, objects->items, objects->count * sizeof *items);
-    const struct object **parts =
-        arena_new_array(link->session, const struct object *, objects->count);
-    uint32_t part_count = 0;
-    parts[part_count++] = items[home];
-    for (uint32_t i = old_count; i < objects->count; i++) {
-        if (i != home)
-            parts[part_count++] = items[i];
-    }
-    *objects = (struct objects){items, home < old_count ? old_count : old_count + 1};
-    return part_count == 1 ||
-           objects_merge(link->session, set->name, &(struct objects){parts, part_count},
-                         &items[home], err);
-}
 
 static const struct table *names_defined(struct link *link,
                                          const struct objects *objects)
@@ -225,14 +181,15 @@ bool link_outline_set(struct link *link, const struct set *given,
         if (!link_round(link, set, round, after, &sum, &more, err))
             return false;
     }
-    if (!join_helper_objects(link, set, after, err))
+    if (!link_join_objects(link, set, after, err) ||
+        !check_savings(set, after, &sum, err) ||
+        !link_join_sections(link, set, after, err))
         return false;
     progress_at(link->progress, "verifying", 0);
     struct verify_options verify = {link->workers, link->decoder, &link->tables};
     if (set->archive != NO_INDEX || link->known_link)
         loosen_helpers(link, after);
-    return check_savings(set, after, &sum, err) &&
-           (link->options->no_verify ||
+    return (link->options->no_verify ||
             outline_verify(&set->objects, after, &verify, err)) &&
            unite_entries(link, set, after, err);
 }

@@ -170,6 +170,18 @@ MO_MUST_CHECK bool object_drop(struct arena *arena, const struct object *object,
                                const bool *dropped, const struct object **out,
                                const uint32_t **section_at, struct error *err);
 
+/* --- append.c --- */
+
+/* The object with some of its sections put end to end: onto[s] is the section, before s
+ * and itself not moved, at whose end the contents of section s go, or 0. Each must be
+ * able to follow what then stands before it; indices of sections and symbols change. */
+MO_MUST_CHECK bool object_append(struct arena *arena, const struct object *object,
+                                 const uint32_t *onto, const struct object **out,
+                                 struct error *err);
+
+/* Both are plain sections of one name and kind, and no padding is needed between them. */
+bool section_can_follow(const struct section *section, const struct section *next);
+
 /* --- write.c --- */
 
 /* The bytes of an ET_REL file; equal objects give equal bytes. Sections of the same name

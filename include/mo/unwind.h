@@ -164,6 +164,9 @@ struct frame_range {
     const struct row_change *changes; /* section offsets; the first at `start` */
     uint32_t change_count;
     uint32_t symbol; /* of its own section; 0: the one for all */
+    const uint32_t *starts; /* of helpers, ascending section offsets; NULL: not known, so
+                               each change may be one */
+    uint32_t start_count;
 };
 void frames_build(struct arena *arena, uint16_t machine, const struct row_table *rows,
                   const struct frame_range *ranges, uint32_t range_count, uint32_t symbol,
@@ -174,6 +177,14 @@ void frames_build(struct arena *arena, uint16_t machine, const struct row_table 
 MO_MUST_CHECK bool frames_unite(struct arena *arena, const struct object *object,
                                 struct row_table *rows, const struct object **out,
                                 struct error *err);
+
+/* The .eh_frame section `section` of the object, which holds what frames_build() made
+ * several times over, as if made at once: one CIE of a kind, and ranges that lie side by
+ * side as one, as long as that does not make unwinding slow. Left as it is when it holds
+ * anything else. */
+MO_MUST_CHECK bool frames_regroup(struct arena *arena, const struct object *object,
+                                  uint32_t section, struct section *out,
+                                  struct error *err);
 
 /* Bytes that an FDE with this program takes in .eh_frame, its header and padding included:
  * exactly what frames_rewrite and frames_build write. (The last record of a section also

@@ -141,6 +141,36 @@ static void edit_rows(struct frame_editor *editor, uint32_t first_edit)
                fde->changes[c].row);
 }
 
+/* Where more functions begin in the entry: it may be one of helpers, or one that
+ * functions share. Offsets from its new start. */
+static const uint32_t *starts_in(const struct frame_editor *editor, uint32_t *count)
+{
+    const struct program *program = editor->program;
+    const struct code *code = &program->code[editor->code];
+    const struct fde *fde = editor->fde;
+    uint32_t low = 0, high = code->function_count;
+    while (low < high) { /* the first one behind the entry's start */
+        uint32_t middle = low + (high - low) / 2;
+        if (program->functions[code->first_function + middle].start <= fde->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (high = low; high < code->function_count; high++) {
+        if (program->functions[code->first_function + high].start >=
+            fde->start + fde->length)
+            break;
+    }
+    *count = high - low;
+    uint32_t *starts = arena_new_array(editor->arena, uint32_t, *count);
+    for (uint32_t i = 0; i < *count; i++)
+        starts[i] =
+            offsets_start(&editor->layout->offsets,
+                          program->functions[code->first_function + low + i].start) -
+            editor->start;
+    return starts;
+}
+
 static bool edit_fde(struct frame_editor *editor, const struct object *object,
                      bool rows_differ, struct fde_edit *out, struct error *err)
 {
@@ -167,6 +197,7 @@ static bool edit_fde(struct frame_editor *editor, const struct object *object,
                              .length = editor->end - editor->start,
                              .changes = editor->changes.items,
                              .change_count = editor->changes.count};
+    out->starts = starts_in(editor, &out->start_count);
     return true;
 }
 

@@ -242,9 +242,11 @@ static uint32_t build_cie(struct buffer *bytes, uint16_t machine,
     return at;
 }
 
-/* A helper may begin at each change. */
 static struct span span_of_range(struct arena *arena, const struct frame_range *range)
 {
+    if (range->starts)
+        return (struct span){range->changes, range->change_count, range->start,
+                             range->starts, range->start_count};
     uint32_t *starts = arena_new_array(arena, uint32_t, range->change_count);
     for (uint32_t i = 0; i < range->change_count; i++)
         starts[i] = range->changes[i].offset;

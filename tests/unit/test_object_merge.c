@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merging: who wins for a name, what a dropped group takes with it, the notes.
+ * Merging: who wins for a name, what a dropped group takes with it, the notes. And
+ * sections of one object put end to end.
  */
 #include "test_object.h"
 
@@ -264,6 +265,67 @@ START_TEST(machines)
 }
 END_TEST
 
+/* Two sections of code, and behind them data that names both by their section symbols:
+ * each name says the same place afterwards. */
+START_TEST(end_to_end)
+{
+    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
+    struct sketch *a = sketch_new(arena, "a.o");
+    uint32_t first = sketch_section(a, ".text.x", code, "abcd", 4);
+    uint32_t between = sketch_section(a, ".text", code, "q", 1);
+    uint32_t second = sketch_section(a, ".text.x", code, "efghij", 6);
+    uint32_t data = sketch_section(a, ".data", SHF_ALLOC | SHF_WRITE, "01234567", 8);
+    uint32_t one = sketch_symbol(a, "", STB_LOCAL, first, 0, 0);
+    uint32_t two = sketch_symbol(a, "", STB_LOCAL, second, 0, 0);
+    uint32_t f = sketch_symbol(a, "f", STB_GLOBAL, second, 2, 3);
+    uint32_t g = sketch_symbol(a, "g", STB_GLOBAL, between, 0, 1);
+    sketch_reloc(a, first, 0, g, R_X86_64_PC32, -4);
+    sketch_reloc(a, second, 1, one, R_X86_64_PC32, 7);
+    sketch_reloc(a, data, 0, two, R_X86_64_64, 5);
+    sketch_reloc(a, data, 4, f, R_X86_64_32, 1);
+    uint32_t onto[TEST_SECTIONS] = {0};
+    onto[second] = first;
+    const struct object *out = NULL;
+    ck_assert(section_can_follow(&a->sections[first], &a->sections[second]));
+    ck_assert(!section_can_follow(&a->sections[first], &a->sections[between]));
+    ck_assert_msg(object_append(arena, &a->object, onto, &out, &err), "%s",
+                  err.message);
+    ck_assert_uint_eq(out->section_count, 4);
+    ck_assert_uint_eq(out->symbol_count, 4);
+    const struct section *x = &out->sections[1], *d = &out->sections[3];
+    ck_assert_uint_eq(x->data.size, 10);
+    ck_assert_mem_eq(x->data.at, "abcdefghij", 10);
+    ck_assert_uint_eq(find_symbol(out, "f")->section, 1);
+    ck_assert_uint_eq(find_symbol(out, "f")->value, 6);
+    ck_assert_uint_eq(find_symbol(out, "g")->section, 2);
+    ck_assert_uint_eq(x->reloc_count, 2);
+    ck_assert_str_eq(out->symbols[x->relocs[0].symbol].name, "g");
+    ck_assert_uint_eq(x->relocs[1].offset, 5);
+    ck_assert_uint_eq(out->symbols[x->relocs[1].symbol].section, 1);
+    ck_assert_int_eq(x->relocs[1].addend, 7);
+    ck_assert_uint_eq(out->symbols[d->relocs[0].symbol].section, 1);
+    ck_assert_int_eq(out->symbols[d->relocs[0].symbol].type, STT_SECTION);
+    ck_assert_int_eq(d->relocs[0].addend, 5 + 4);
+    ck_assert_str_eq(out->symbols[d->relocs[1].symbol].name, "f");
+    ck_assert_int_eq(d->relocs[1].addend, 1);
+}
+END_TEST
+
+START_TEST(no_padding_between)
+{
+    struct sketch *a = sketch_new(arena, "a.o");
+    struct section *first = &a->sections[sketch_section(a, ".text.x", 0, "abcd", 4)];
+    struct section *second = &a->sections[sketch_section(a, ".text.x", 0, "efgh", 4)];
+    first->align = second->align = 4;
+    ck_assert(section_can_follow(first, second));
+    first->align = second->align = 8;
+    ck_assert(!section_can_follow(first, second));
+    first->align = second->align = 4;
+    second->group = 0;
+    ck_assert(!section_can_follow(first, second));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("merge");
@@ -276,6 +338,8 @@ int main(void)
     tcase_add_loop_test(tests, properties, 0, sizeof notes / sizeof *notes);
     tcase_add_test(tests, stack_notes);
     tcase_add_test(tests, machines);
+    tcase_add_test(tests, end_to_end);
+    tcase_add_test(tests, no_padding_between);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -178,9 +178,7 @@ START_TEST(strangers_share_nothing)
     relocs[2].addend += _i == 0;
     sections[FRAMES].relocs = relocs;
     struct symbol named[] = {
-        symbols[0],
-        symbols[1],
-        {.name = "middle", .section = FRAMES, .value = 4}
+        symbols[0], symbols[1], {.name = "middle", .section = FRAMES, .value = 4}
     };
     if (_i == 1) {
         object.symbols = named;
@@ -201,9 +199,9 @@ START_TEST(helpers_get_frames)
     uint32_t plain = row_at_entry(rows, object.machine);
     struct row_change one = {0x10, plain};
     struct frame_range ranges[] = {
-        {0x10, 0x20, false, false,   &one, 1, 0},
-        {0x10, 0x20, true,  false,   &one, 1, 0},
-        {0x10, 0x20, false, _i == 1, &one, 1, 0}
+        {.length = 0x20,   .changes = &one,   .change_count = 1   },
+        { .length = 0x20, .changes = &one, .change_count = 1, .signal_frame = true},
+        { .length = 0x20, .changes = &one, .change_count = 1,     .b_key = _i == 1}
     };
     struct row_change changes[3] = {
         {0x10, plain},
@@ -236,6 +234,74 @@ START_TEST(helpers_get_frames)
     ck_assert_uint_eq(first, 0);
     ck_assert_uint_eq(frames_find(&frames, CODE, 0x30, 0x40, &first), 0);
     ck_assert_uint_eq(frames_find(&frames, FRAMES, 0, 0x1000, &first), 0);
+}
+END_TEST
+
+/* What two rounds say of their helpers, put end to end. */
+static struct section two_tables(const struct frame_range *first,
+                                 const struct frame_range *second)
+{
+    struct section one, two;
+    frames_build(arena, object.machine, rows, first, 1, 1, 0, &one);
+    frames_build(arena, object.machine, rows, second, 1, 1, 0, &two);
+    struct buffer bytes = buffer_new(arena);
+    struct reloc *relocs = arena_new_array(arena, struct reloc, 2);
+    buffer_put(&bytes, one.data.at, one.data.size);
+    buffer_put(&bytes, two.data.at, two.data.size);
+    relocs[0] = one.relocs[0];
+    relocs[1] = two.relocs[0];
+    relocs[1].offset += one.data.size;
+    one.data = buffer_bytes(&bytes);
+    one.relocs = relocs;
+    one.reloc_count = 2;
+    return one;
+}
+
+/* Side by side they are one entry, and rows are where they were; with a gap between
+ * them, or of two kinds, they are two under as few CIEs as there are kinds. */
+START_TEST(tables_of_rounds_become_one)
+{
+    object.machine = _i & 1 ? EM_AARCH64 : EM_X86_64;
+    sections[CODE].flags = SHF_ALLOC | SHF_EXECINSTR;
+    bool gap = _i / 2 == 1, strange = _i / 2 == 2;
+    uint32_t plain = row_at_entry(rows, object.machine);
+    struct row other = *row_get(rows, plain);
+    other.cfa_offset += 32;
+    uint32_t row = row_intern(rows, &other), start = gap ? 0x40 : 0x30;
+    struct row_change a[] = {
+        {0x10, plain},
+        {0x20, row  }
+    };
+    struct row_change b[] = {
+        {start,     row  },
+        {start + 8, plain}
+    };
+    struct frame_range first = {
+        .start = 0x10, .length = 0x20, .changes = a, .change_count = 2};
+    struct frame_range second = {.start = start,
+                                 .length = 0x10,
+                                 .changes = b,
+                                 .change_count = 2,
+                                 .signal_frame = strange};
+    sections[FRAMES] = two_tables(&first, &second);
+    uint64_t size = sections[FRAMES].data.size;
+    struct section out;
+    struct error err = {0};
+    ck_assert_msg(frames_regroup(arena, &object, FRAMES, &out, &err), "%s",
+                  err.message);
+    sections[FRAMES] = out;
+    struct frames frames;
+    ck_assert_msg(frames_read(arena, &object, rows, &frames, &err), "%s", err.message);
+    ck_assert_uint_eq(frames.fde_count, gap || strange ? 2 : 1);
+    ck_assert_uint_eq(frames.cie_count, strange ? 2 : 1);
+    ck_assert(strange ? out.data.size == size : out.data.size < size);
+    const uint32_t at[] = {0x10, 0x20, 0x28, start, start + 8, start + 15};
+    const uint32_t wanted[] = {plain, row, row, row, plain, plain};
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t f;
+        ck_assert_uint_eq(frames_find(&frames, CODE, at[i], at[i] + 1, &f), 1);
+        ck_assert_uint_eq(fde_row_at(&frames.fdes[f], at[i]), wanted[i]);
+    }
 }
 END_TEST
 
@@ -308,7 +374,10 @@ START_TEST(random_rows_survive)
         changes[i] = (struct row_change){offset, row};
         offset += 1 + random_below(random_below(10) ? 10 : 90);
     }
-    struct frame_range range = {0x10, offset - 0x10, false, false, changes, count, 0};
+    struct frame_range range = {.start = 0x10,
+                                .length = offset - 0x10,
+                                .changes = changes,
+                                .change_count = count};
     sections[CODE].data = (struct bytes){arena_alloc(arena, offset), offset};
     frames_build(arena, EM_X86_64, rows, &range, 1, 1, 0, &sections[FRAMES]);
     struct frames frames;
@@ -359,6 +428,7 @@ int main(void)
     tcase_add_test(tests, neighbours_share_an_entry);
     tcase_add_loop_test(tests, strangers_share_nothing, 0, 3);
     tcase_add_loop_test(tests, helpers_get_frames, 0, 2);
+    tcase_add_loop_test(tests, tables_of_rounds_become_one, 0, 6);
     tcase_add_loop_test(tests, random_rows_survive, 0, 300);
     tcase_add_test(tests, what_a_cie_can_state);
     suite_add_tcase(suite, tests);
