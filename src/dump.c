@@ -22,17 +22,17 @@ struct lift_options lift_options_of(const struct options *options)
                                  .hot = options->hot,
                                  .outline_hot = options->outline_hot,
                                  .drop_alignment = options->drop_alignment,
-                                 .inner_calls = options->inner_calls};
+                                 .inner_calls = options->effort > 1 &&
+                                                !(options->without & TECHNIQUE_INNER)};
 }
 
 struct plan_options plan_options_of(const struct options *options)
 {
-    uint32_t inner = options->inner_calls ? 0 : (uint32_t)TECHNIQUE_INNER;
     return (struct plan_options){.minimum_saving = options->min_saving,
                                  .no_veneers = options->no_veneers,
                                  .apart = options->output_is_directory,
                                  .effort = options->effort,
-                                 .without = options->without | inner};
+                                 .without = options->without};
 }
 
 void dump_place(FILE *out, const struct program *program, uint32_t insn)

@@ -71,7 +71,7 @@ static const struct {
     {INSN_FORBIDDEN,     "forbidden"    },
     {INSN_LINK_LIVE,     "link-live"    },
     {INSN_VENEER_LIVE,   "veneer-live"  },
-    {INSN_READS_ONLY,    "reads-only"   },
+    {INSN_INDEXED,       "indexed"      },
     {INSN_INNER,         "inner"        },
     {INSN_WRAPPED,       "wrapped"      },
 };

@@ -96,13 +96,11 @@ const struct option options_table[] = {
      "registers "
      "which those clobber survive calls to helpers"                                                             },
     {"--effort",         NULL, KIND_COUNT,  "N",         FIELD(effort),         GROUP_CHOICE,
-     "1, the default: choose helpers fast; 2: look for a better choice, for half as much "
-     "time again"                         },
+     "1, the default: choose helpers fast; 2: look for a better choice, and on x86-64 for "
+     "helpers that call others in their middle, for half as much time again"                         },
     {"--without",        NULL, KIND_BITS,   "TECHNIQUE", FIELD(without),        GROUP_CHOICE,
      "an experiment: do without stay-in-place, joins, short-branches, leftovers, "
-     "shared-entries or stack-rows; may be repeated"                                                                          },
-    {"--inner-calls",    NULL, KIND_FLAG,   NULL,        FIELD(inner_calls),    GROUP_CHOICE,
-     "an experiment, x86-64, not safe yet: helpers may call others in their middle"},
+     "shared-entries, stack-rows or inner-calls; may be repeated"                                                                          },
     {"--drop-alignment", NULL, KIND_FLAG,   NULL,        FIELD(drop_alignment), GROUP_CHOICE,
      "pack functions: keep only the alignment that all of a section have, even where "
      "some asked for more; and drop the no-ops that align labels inside of them"                                                                                      },

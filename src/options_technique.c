@@ -21,6 +21,7 @@ static const struct {
     {"leftovers", TECHNIQUE_LEFTOVERS},
     {"shared-entries", TECHNIQUE_UNITE},
     {"stack-rows", TECHNIQUE_ROWS},
+    {"inner-calls", TECHNIQUE_INNER},
 };
 
 bool options_technique(const char *name, uint32_t *out, struct error *err)

@@ -68,7 +68,6 @@ struct options {
     bool no_veneers;
     uint32_t effort;  /* 1 or 2 */
     uint32_t without; /* enum technique of mo/plan.h, bits */
-    bool inner_calls; /* helpers may call others in their middle: an experiment */
     bool drop_alignment;
     bool no_verify;
 

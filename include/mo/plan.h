@@ -44,8 +44,7 @@ struct helper {
                              sites agree on it when the payload addresses SP */
     bool tail;       /* its sites are FORM_TAIL */
     bool thunk;      /* its sites are FORM_THUNK */
-    bool inner;      /* called, and calls others itself: it aligns the stack first, … */
-    uint8_t aligner; /* … with this register (bit number), that the payload does not write */
+    bool inner;      /* called, and calls others itself: it aligns the stack first */
     bool stays;      /* it has no body: the sites jump to an occurrence that stays in place */
     uint32_t stays_at; /* that one's instruction index */
     bool joins;        /* it has no body: it is the end of another helper … */

@@ -189,7 +189,7 @@ struct lift_options {
     uint32_t workers; /* as in mo/parallel.h */
     struct decoder *decoder; /* that remembers earlier rounds, or NULL */
     bool all_liveness; /* fill live_out where no plan asks for it, too: for dumps */
-    bool inner_calls; /* look for calls that may be made from inside of helpers */
+    bool inner_calls;  /* look for calls that may be made from inside of helpers */
     bool only_tables; /* stop once the jump tables are known: no frames, no blocks */
     /* Read already (only_tables): one for each object, or NULL. */
     const struct frames *frames;
@@ -333,6 +333,8 @@ uint32_t insn_destination(const struct program *program, uint32_t insn);
 /* A function of this name follows conventions of its own: our helpers and LLVM's, cold
  * parts. */
 bool name_is_private(const char *name);
+/* Calls to it are never moved: it returns twice, or looks at who has called its caller. */
+bool name_stays(const char *name);
 /* The function follows conventions of its own: an outlined one, a cold part. */
 bool function_is_private(const struct program *program, uint32_t function);
 

@@ -64,7 +64,7 @@ struct target {
     uint8_t save_register_size; /* keeping the link register in another: 8, 0 = cannot */
     uint8_t save_stack_size;    /* keeping it on the stack: 8, 0 = cannot */
     uint8_t save_stack_shift;   /* and what that takes of the stack: 16, 0 */
-    uint8_t align_shift; /* what a called helper must push before it calls others: 8;
+    uint8_t align_shift; /* by what a called helper lowers SP before it calls others: 8;
                             0 = it cannot call */
     const char *code_mark; /* mapping symbol at the start of code, "$x", or NULL: none */
 
@@ -144,9 +144,9 @@ struct target {
     void (*emit_save_register)(uint8_t reg, struct code_bytes *before,
                                struct code_bytes *after);
     void (*emit_save_stack)(struct code_bytes *before, struct code_bytes *after);
-    /* Code that pushes a callee-saved register so that the stack is aligned in a called
-     * helper, and that pops it. Writes no flags. NULL when align_shift is 0. */
-    void (*emit_align)(uint8_t reg, struct code_bytes *before, struct code_bytes *after);
+    /* Code that lowers SP so that the stack is aligned in a called helper, and that raises
+     * it again. Writes no register and no flags. NULL when align_shift is 0. */
+    void (*emit_align)(struct code_bytes *before, struct code_bytes *after);
     void (*emit_padding)(uint8_t *at, uint32_t size); /* no-ops, the longest first */
 
     /* --- jump tables --- */

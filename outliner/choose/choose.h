@@ -151,8 +151,7 @@ struct payload {
     uint32_t insn, length; /* one occurrence, instructions */
     enum payload_kind kind;
     bool uses_sp;     /* addresses memory through SP, or copies it */
-    bool inner;       /* calls others, and not only as the end of a thunk … */
-    uint8_t aligner;  /* … with the stack aligned by this register */
+    bool inner;       /* calls others, and not only as the end of a thunk */
     bool indirect;    /* thunk: the last call goes through a register */
     uint64_t touched; /* registers read or written */
     uint64_t written;

@@ -210,7 +210,7 @@ void facts_make(struct arena *arena, const struct program *program,
                 const struct tokens *tokens, const struct plan_options *options,
                 struct facts *out)
 {
-    bool inner = program->target->align_shift != 0 &&
+    bool inner = program->target->align_shift != 0 && options->effort > 1 &&
                  (options->without & TECHNIQUE_INNER) == 0;
     bool veneers = !options->no_veneers && program->target->veneer_registers != 0;
     struct filler filler = {

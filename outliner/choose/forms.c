@@ -120,23 +120,12 @@ static uint32_t size_with_end(const struct facts *facts, const struct payload *p
     return size;
 }
 
-/* Before the helper calls others it pushes a register, so that the stack is aligned for
- * them: one that they keep and the payload does not write, so that it is popped with the
- * value that it has anyway. Adds what that takes; false: there is no such register. */
-static bool align_stack(const struct target *target, struct payload *payload)
+/* Before the helper calls others it lowers SP, so that the stack is aligned for them. */
+static uint32_t size_of_align(const struct target *target)
 {
-    uint64_t regs = target->callee_saved.regs & ~payload->written &
-                    ~((uint64_t)1 << target->stack_register);
-    for (uint8_t reg = 0; reg < 64; reg++) {
-        if (has_register(regs, reg)) {
-            struct code_bytes before, after;
-            target->emit_align(reg, &before, &after);
-            payload->aligner = reg;
-            payload->size += (uint32_t)before.length + after.length;
-            return true;
-        }
-    }
-    return false;
+    struct code_bytes before, after;
+    target->emit_align(&before, &after);
+    return (uint32_t)before.length + after.length;
 }
 
 bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
@@ -151,8 +140,8 @@ bool payload_make(const struct facts *facts, uint32_t insn, uint32_t length,
     }
     look_at_insns(facts, out);
     out->indirect = insn_of(facts, insn + length - 1)->flow == FLOW_CALL_INDIRECT;
-    if (out->inner && !align_stack(target, out)) {
-        return false;
+    if (out->inner) {
+        out->size += size_of_align(target);
     }
     int32_t shift = target->call_pushes + (out->inner ? target->align_shift : 0);
     uint32_t growth, stack_growth;
@@ -293,7 +282,7 @@ static bool called_site(const struct facts *facts, const struct payload *payload
 }
 
 /* The calls inside of the payload may be made from a helper's frame here; the helper has
- * one row before and one behind the register that it pushes. */
+ * one row before and one behind the instruction that lowers SP. */
 static bool inner_site(const struct facts *facts, const struct payload *payload,
                        uint32_t insn)
 {

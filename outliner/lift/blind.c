@@ -5,18 +5,18 @@
  * return address and does not return twice. Of that the code of the callee shows all
  * that matters: it touches neither the place of its return address nor what lies above
  * it. Where SP is at each instruction the unwind rows say; the instructions must agree
- * with them all along.
+ * with them all along. Pointers into the frame are not followed, so there are none, and
+ * nothing is addressed with an index: compilers fold a constant into the base, and then
+ * the base of an array among the arguments may well lie in the callee's own frame.
  *
  * What belongs to a function is more than its own instructions: where it jumps to, its
  * .cold part or a tail of an earlier round or another function, that runs in its frame;
- * and helpers that it calls address its frame through SP. Where it leaves by a jump to
- * who knows whom, with SP as on entry, that one finds the arguments on the stack that
- * it has itself been given: none, if its caller has put none there (inner_calls.c).
+ * and helpers that it calls address its frame through SP. Whom it jumps to must be
+ * known: that one finds the arguments on the stack that it has itself been given.
  */
 #include "outliner/lift/inner_calls.h"
 
 #include <elf.h>
-#include <string.h>
 
 /* Code that runs in the frame of the function in question, and how far its own CFA is
  * above that one's. */
@@ -148,7 +148,8 @@ static bool is_unclear(const struct look *look, const struct insn *insn, enum ba
     bool framed = (base == BASE_FRAME || look->sets_frame) &&
                   !(insn->traits & INSN_FRAME_SET) &&
                   has_register(insn->uses, target->frame_register);
-    if (insn->traits & INSN_SP_OPAQUE)
+    bool points = (insn->traits & INSN_SP_COPY) && !(insn->traits & INSN_FRAME_SET);
+    if (points || (insn->traits & (INSN_SP_OPAQUE | INSN_INDEXED)))
         return true;
     if (insn->traits & INSN_PINNED)
         return adjusts || insn->flow == FLOW_RETURN;
@@ -156,10 +157,10 @@ static bool is_unclear(const struct look *look, const struct insn *insn, enum ba
            ((adjusts && insn->sp_value < 0) || insn_copies_frame(target, insn));
 }
 
-/* SP is where it was on entry to the function in question. */
-static bool is_home(const struct target *target, const struct row *row, int64_t above)
+/* SP is where it was on entry to the part. */
+static bool is_home(const struct target *target, const struct row *row)
 {
-    return above == 0 && row_base(target, row) == BASE_STACK &&
+    return row_base(target, row) == BASE_STACK &&
            row->cfa_offset == target->call_pushes;
 }
 
@@ -176,27 +177,36 @@ static bool follow_table(struct look *look, const struct jump_table *table,
     return true;
 }
 
+/* A helper that has been called and ends in a jump, calls in the function's name. */
 static bool follow_jump(struct look *look, uint32_t number, const struct row *row,
                         int64_t above)
 {
     const struct program *program = look->program;
     struct destination to = destination_of(program, look->definitions, number);
-    if (to.function != NO_INDEX)
-        return add_part(look, to.function, above);
-    return !to.is_private && !(program->insns[number].traits & INSN_FORBIDDEN) &&
-           is_home(program->target, row, above);
+    bool calls = above < 0 && is_home(program->target, row) && !to.is_private &&
+                 !(program->insns[number].traits & INSN_FORBIDDEN);
+    return calls || add_part(look, to.function, above);
 }
 
-/* A helper addresses the frame of its caller. */
+/* A helper addresses the frame of its caller. Whoever is called as the ABI wants it
+ * does not; hooks of profilers do, which are known by name, or called with a stack that
+ * is not aligned. (So are functions of which the compiler knows that they do without.)
+ */
 static bool follow_call(struct look *look, uint32_t number, const struct row *row,
                         int64_t above)
 {
     const struct program *program = look->program;
+    const struct target *target = program->target;
     struct destination to = destination_of(program, look->definitions, number);
+    bool by_stack = row_base(target, row) == BASE_STACK;
+    int64_t depth = row->cfa_offset - above;
     uint32_t body;
-    return !to.is_private || (row_base(program->target, row) == BASE_STACK &&
-                              !insn_moves_frame(program, number, &body) &&
-                              add_part(look, to.function, above - row->cfa_offset));
+    bool aligned =
+        !by_stack || depth % (target->call_pushes + target->align_shift) == 0;
+    if (!to.is_private && aligned)
+        return !(program->insns[number].traits & INSN_FORBIDDEN);
+    return by_stack && !insn_moves_frame(program, number, &body) &&
+           add_part(look, to.function, above - row->cfa_offset);
 }
 
 /* Where else it leads, within the frame. */
@@ -209,11 +219,15 @@ static bool follow(struct look *look, uint32_t number, const struct row *row,
         return follow_call(look, number, row, above);
     if (insn_leaves(&program->functions[insn->function], insn))
         return follow_jump(look, number, row, above);
+    if (insn->flow == FLOW_RETURN)
+        return is_home(program->target, row);
     if (insn->flow != FLOW_JUMP_INDIRECT)
         return true;
+    /* With the stack as on entry it may be a tail call. A helper's is a call. */
+    if (is_home(program->target, row))
+        return above < 0;
     const struct jump_table *table = table_of_insn(program, number);
-    return table ? follow_table(look, table, above)
-                 : is_home(program->target, row, above);
+    return table && follow_table(look, table, above);
 }
 
 /* --- functions --- */
@@ -253,7 +267,7 @@ static bool part_is_blind(struct look *look, struct part part)
             !follow(look, i, row, part.above))
             return false;
         if (i + 1 == end)
-            break;
+            return insn->flow != FLOW_NEXT && insn->flow != FLOW_BRANCH;
         const struct row *now = row;
         row = row_walk_to(program, &walk, insn[1].offset);
         /* Behind padding, or a call that never returns, there may be anything. */
@@ -265,7 +279,7 @@ static bool part_is_blind(struct look *look, struct part part)
         if (goes_on && !rows_follow(program->target, insn, now, row))
             return false;
     }
-    return true;
+    return false;
 }
 
 bool function_is_blind(const struct program *program,

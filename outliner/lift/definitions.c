@@ -1,103 +1,103 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which function it is that is run in the end where a call or jump names one.
- * Everything is looked up once for each symbol, as there are many more calls.
+ * Which function is run where a call or jump names one, whatever the objects are linked
+ * with: one that its own object defines, by a name that no other definition can take.
+ * Local names are such, and hidden and protected ones. So are global ones in objects
+ * that can become part of an executable only, where the own definition comes first
+ * (gABI, "Shared Object Dependencies"): there code takes addresses of global names
+ * directly, which in a shared library another definition might have taken over.
+ * Compilers take them so only where they, too, rely on that (-fno-pic, -fpie).
+ *
+ * Weak names, and those in COMDAT groups, may mean the code of another object: it is
+ * the same function by the language's rules, but other code.
  */
 #include "outliner/lift/inner_calls.h"
 
 #include <elf.h>
-#include <string.h>
 
-struct finder {
-    struct arena *stage;
-    const struct program *program;
-    struct table *names;
-    array_of(uint32_t) functions; /* by number of the name */
-    bool *is_private;
-};
+/* --- objects --- */
 
-/* Copies of an inline function of C++ are the same function by the language's rules,
- * and its name tells its parameters. Other weak ones give way to who knows what. */
-static bool is_certain(const struct object *object, const struct symbol *symbol)
+/* A reference that cannot be kept apart from the address of the definition next to it.
+ */
+static bool is_direct(const struct program *program, const struct object *object,
+                      const struct reloc *reloc)
 {
-    bool inlined = object->sections[symbol->section].group != NO_INDEX &&
-                   strncmp(symbol->name, "_Z", 2) == 0;
-    return symbol->type == STT_FUNC && (inlined || symbol->bind == STB_GLOBAL);
+    const struct reloc_kind *kind = program->target->reloc_kind(reloc->type);
+    const struct symbol *symbol = &object->symbols[reloc->symbol];
+    bool data = symbol->type == STT_NOTYPE || symbol->type == STT_OBJECT ||
+                symbol->type == STT_FUNC;
+    return kind && kind->kind == RELOC_PC && symbol->bind == STB_GLOBAL && data &&
+           ELF64_ST_VISIBILITY(symbol->other) == STV_DEFAULT;
 }
 
-static void define(struct finder *finder, uint32_t number, const struct symbol *symbol)
+static bool has_direct(const struct program *program, const struct object *object,
+                       const struct section *section)
 {
-    const struct program *program = finder->program;
-    const struct object *object = program->objects->items[number];
-    if (symbol_is_local(symbol) || symbol->section >= object->section_count ||
-        symbol->section == SECTION_UNDEFINED ||
-        !section_is_code(&object->sections[symbol->section]))
-        return;
-    uint32_t name = table_intern_string(finder->names, symbol->name);
-    uint32_t code = program_code_of(program, number, symbol->section);
-    uint32_t function =
-        code == NO_INDEX ? NO_INDEX
-                         : program_function_at(program, code, (uint32_t)symbol->value);
-    bool certain = function != NO_INDEX && is_certain(object, symbol) &&
-                   program->functions[function].start == symbol->value;
-    bool grouped = object->sections[symbol->section].group != NO_INDEX;
-    if (name == finder->functions.count)
-        array_push(finder->stage, &finder->functions, certain ? function : NO_INDEX);
-    else if (!certain || !grouped)
-        finder->functions.items[name] = NO_INDEX;
-}
-
-static const struct definition *look_up(struct finder *finder,
-                                        const struct object *object)
-{
-    struct definition *of =
-        arena_new_array(finder->stage, struct definition, object->symbol_count);
-    for (uint32_t s = 1; s < object->symbol_count; s++) {
-        const struct symbol *symbol = &object->symbols[s];
-        if (symbol_is_local(symbol))
-            continue;
-        uint32_t name = table_find_string(finder->names, symbol->name);
-        of[s].function = name == NO_INDEX ? NO_INDEX : finder->functions.items[name];
-        of[s].is_private = name_is_private(symbol->name);
+    for (uint32_t r = 0; r < section->reloc_count; r++) {
+        if (is_direct(program, object, &section->relocs[r]))
+            return true;
     }
-    return of;
+    return false;
+}
+
+/* By unit, as each is compiled by itself; helpers come from any of them. */
+static const bool *find_fixed(struct arena *stage, const struct program *program,
+                              uint32_t number)
+{
+    const struct object *object = program->objects->items[number];
+    bool *fixed = arena_new_array(stage, bool, object->unit_count);
+    bool *has_code = arena_new_array(stage, bool, object->unit_count), all = true;
+    for (uint32_t s = 1; s < object->section_count; s++) {
+        const struct section *section = &object->sections[s];
+        if (!section_is_code(section))
+            continue;
+        has_code[section->unit] |= section->data.size > 0;
+        if (!fixed[section->unit])
+            fixed[section->unit] = has_direct(program, object, section);
+    }
+    for (uint32_t u = 0; u < object->unit_count; u++)
+        all &= fixed[u] || !has_code[u] || object->units[u].helpers;
+    for (uint32_t u = 0; u < object->unit_count; u++)
+        fixed[u] = object->units[u].helpers ? all : fixed[u];
+    return fixed;
 }
 
 struct definitions definitions_find(struct arena *stage, const struct program *program)
 {
     uint32_t count = program->objects->count;
-    struct finder finder = {.stage = stage,
-                            .program = program,
-                            .names = table_new(stage),
-                            .is_private =
-                                arena_new_array(stage, bool, program->function_count)};
-    const struct definition **of =
-        arena_new_array(stage, const struct definition *, count);
-    for (uint32_t o = 0; o < count; o++) {
-        const struct object *object = program->objects->items[o];
-        for (uint32_t s = 1; s < object->symbol_count; s++)
-            define(&finder, o, &object->symbols[s]);
-    }
+    const bool **fixed = arena_new_array(stage, const bool *, count);
+    bool *is_private = arena_new_array(stage, bool, program->function_count);
     for (uint32_t o = 0; o < count; o++)
-        of[o] = look_up(&finder, program->objects->items[o]);
+        fixed[o] = find_fixed(stage, program, o);
     for (uint32_t f = 0; f < program->function_count; f++)
-        finder.is_private[f] = function_is_private(program, f);
-    return (struct definitions){of, finder.is_private};
+        is_private[f] = function_is_private(program, f);
+    return (struct definitions){fixed, is_private};
+}
+
+/* --- names --- */
+
+static bool is_bound(const struct object *object, const struct symbol *symbol,
+                     bool fixed)
+{
+    return symbol->section != SECTION_UNDEFINED &&
+           symbol->section < object->section_count && symbol->type == STT_FUNC &&
+           symbol->bind == STB_GLOBAL &&
+           object->sections[symbol->section].group == NO_INDEX &&
+           (fixed || ELF64_ST_VISIBILITY(symbol->other) != STV_DEFAULT);
 }
 
 static struct destination place_of(const struct program *program,
                                    const struct definitions *definitions, uint32_t code,
                                    int64_t offset)
 {
-    struct destination to = {NO_INDEX, NO_INDEX, true};
+    struct destination to = {NO_INDEX, true};
     if (code == NO_INDEX || offset < 0 || offset >= NO_INDEX)
         return to;
-    to.offset = (uint32_t)offset;
-    to.function = program_function_at(program, code, to.offset);
+    to.function = program_function_at(program, code, (uint32_t)offset);
     if (to.function == NO_INDEX)
         return to;
     const struct function *function = &program->functions[to.function];
-    bool entry = function->start == to.offset && function->symbol != NO_INDEX;
+    bool entry = function->start == (uint32_t)offset && function->symbol != NO_INDEX;
     to.is_private = !entry || definitions->is_private[to.function];
     return to;
 }
@@ -111,15 +111,22 @@ struct destination destination_of(const struct program *program,
     if (!(insn->traits & INSN_RELOCATED))
         return place_of(program, definitions, code,
                         insn->target == NO_INDEX ? -1 : (int64_t)insn->target);
-    uint32_t object = program->code[code].object;
-    const struct reloc *reloc = &program_section(program, code)->relocs[insn->reloc];
-    struct referent to =
-        program_referent(program_object(program, code), reloc,
-                         program->target->reloc_bias(insn, reloc->offset));
+    uint32_t number_of = program->code[code].object;
+    const struct object *object = program_object(program, code);
+    const struct section *section = program_section(program, code);
+    const struct reloc *reloc = &section->relocs[insn->reloc];
+    struct referent to = program_referent(
+        object, reloc, program->target->reloc_bias(insn, reloc->offset));
     if (to.local)
         return place_of(program, definitions,
-                        program_code_of(program, object, to.section), to.offset);
-    const struct definition *definition = &definitions->of[object][to.symbol];
-    return (struct destination){definition->function, NO_INDEX,
-                                definition->is_private || to.addend != 0};
+                        program_code_of(program, number_of, to.section), to.offset);
+    const struct symbol *symbol = &object->symbols[to.symbol];
+    bool fixed = definitions->is_fixed[number_of][section->unit];
+    bool wrapped = insn->traits & INSN_WRAPPED;
+    if (to.addend == 0 && !wrapped && is_bound(object, symbol, fixed))
+        return place_of(program, definitions,
+                        program_code_of(program, number_of, symbol->section),
+                        (int64_t)symbol->value);
+    return (struct destination){NO_INDEX,
+                                to.addend != 0 || name_is_private(symbol->name)};
 }

@@ -2,148 +2,91 @@
  *
  * Calls that may be made from inside of a helper that has been called itself
  * (INSN_INNER). There the callee finds the helper's return address, and what the helper
- * has pushed to align the stack, where it would find arguments. Two witnesses must say
- * that there are none:
+ * has pushed to align the stack, where it would find arguments. That is so only when
  *
- * The callee: it is certain which function it is, and it looks at nothing there
- * (blind.c).
- *
- * The caller: where arguments would begin it has stored nothing since the last call, on
- * any way that leads to this one; or it reads from there, as from a variable of its own
- * (no compiler reads what it has passed); or the unwind row finds a register there.
- * That does without knowing how the callee computes its addresses, and it holds when
- * another function of the same name and prototype is run in the end.
+ * - it is certain which function is run (definitions.c);
+ * - it looks at nothing there, whatever it does (blind.c). What its callers do proves
+ *   nothing: compilers leave out the first arguments on the stack when their values are
+ *   undefined, and store those behind them;
+ * - neither it nor anybody whom it calls takes a stack for granted that is aligned to
+ * more than the helper keeps (-mpreferred-stack-boundary=5, -mstack-alignment=32): it
+ * is called somewhere with one that is not.
  */
 #include "outliner/lift/inner_calls.h"
-
-/* --- the ways that lead to a call --- */
-
-static bool flow_to(struct caller *caller, uint32_t block, words touched)
-{
-    if (block == NO_INDEX)
-        return false;
-    words *into = &caller->ways[block - caller->function->first_block].before;
-    bool changed = (touched & ~*into) != 0;
-    *into |= touched;
-    return changed;
-}
-
-/* To all successors of a block: true if that was new to one of them. */
-static bool flow_on(struct caller *caller, uint32_t number, words touched)
-{
-    const struct program *program = caller->program;
-    struct successors to = block_successors(program, number);
-    bool changed = flow_to(caller, to.direct[0], touched);
-    changed |= flow_to(caller, to.direct[1], touched);
-    for (uint32_t i = 0; to.table && i < to.table->count; i++) {
-        uint32_t insn = table_insn(program, to.table, i);
-        if (insn != NO_INDEX)
-            changed |= flow_to(caller, program_block_of_insn(program, insn), touched);
-    }
-    return changed;
-}
-
-/* Padding between labels, which no way leads to. */
-static bool is_padding(const struct program *program, const struct block *block)
-{
-    for (uint32_t i = 0; i < block->insn_count; i++) {
-        if (!(program->insns[block->first_insn + i].traits & INSN_NOP))
-            return false;
-    }
-    return true;
-}
-
-static bool has_joined(const struct program *program, const struct function *function)
-{
-    for (uint32_t b = 0; b < function->block_count; b++) {
-        const struct block *block = &program->blocks[function->first_block + b];
-        if (program->insns[block->first_insn].traits & INSN_JOINED)
-            return true;
-    }
-    return false;
-}
-
-/* A successor is reached; what leads to it is not known yet. */
-static void reach(struct caller *caller, uint32_t block)
-{
-    if (block != NO_INDEX)
-        caller->ways[block - caller->function->first_block].before = UNTOUCHED;
-}
-
-/* Entries from elsewhere, and blocks that nothing is seen to lead to: landing pads. */
-static void enter_blocks(struct caller *caller, bool is_private)
-{
-    const struct program *program = caller->program;
-    const struct function *function = caller->function;
-    bool many = caller->part_count > 1 || is_private || has_joined(program, function);
-    words anywhere = many ? caller_touches(caller) : UNKNOWN;
-    for (uint32_t b = 0; b < function->block_count; b++)
-        caller->ways[b].before = UNKNOWN;
-    for (uint32_t b = 0; b < function->block_count; b++) {
-        struct successors to = block_successors(program, function->first_block + b);
-        reach(caller, to.direct[0]);
-        reach(caller, to.direct[1]);
-        for (uint32_t i = 0; to.table && i < to.table->count; i++) {
-            uint32_t insn = table_insn(program, to.table, i);
-            if (insn != NO_INDEX)
-                reach(caller, program_block_of_insn(program, insn));
-        }
-    }
-    for (uint32_t b = 0; b < function->block_count; b++) {
-        const struct block *block = &program->blocks[function->first_block + b];
-        uint32_t traits = program->insns[block->first_insn].traits;
-        if (traits & INSN_JOINED)
-            caller->ways[b].before = function->shared ? UNKNOWN : anywhere;
-        else if (traits & INSN_ENTERED)
-            caller->ways[b].before = UNKNOWN;
-        else if (is_padding(program, block))
-            caller->ways[b].before = UNTOUCHED;
-    }
-    bool other = is_private && function->shared;
-    caller->ways[0].before = !is_private ? UNTOUCHED : other ? UNKNOWN : anywhere;
-}
-
-static void find_ways(struct caller *caller, bool is_private)
-{
-    const struct function *function = caller->function;
-    enter_blocks(caller, is_private);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t b = 0; b < function->block_count; b++) {
-            const struct way *way = &caller->ways[b];
-            words out = way->calls ? way->touched : way->before | way->touched;
-            changed |= flow_on(caller, function->first_block + b, out);
-        }
-    }
-}
-
-static void mark_calls(struct caller *caller, uint32_t number)
-{
-    struct program *program = caller->program;
-    struct row_walk walk;
-    if (!row_walk_start(program, number, &walk))
-        return;
-    caller_find_parts(caller, number);
-    caller_find_calls(caller, &walk);
-    if (caller->calls.count == 0)
-        return;
-    find_ways(caller, caller->definitions->is_private[number]);
-    for (uint32_t c = 0; c < caller->calls.count; c++) {
-        const struct call *call = &caller->calls.items[c];
-        words before = call->first ? caller->ways[call->block].before : UNTOUCHED;
-        words doubtful = (before | call->touched | caller->copied) & ~caller->read;
-        if ((doubtful & call->arguments) == 0)
-            program->insns[call->insn].traits |= INSN_INNER;
-    }
-}
-
-/* --- all functions --- */
 
 struct job {
     struct program *program;
     struct definitions definitions;
     struct stretches stretches;
+    bool *plain; /* by function: somewhere it is called with a stack that is not aligned
+                    to more than the ABI wants */
 };
+
+/* If the stack was aligned to more when the caller was entered, as callers of callees
+ * that want more will have it, it is not at the call. */
+static bool aligns_plainly(const struct target *target, const struct row *row)
+{
+    int64_t alignment = target->call_pushes + target->align_shift;
+    return row_base(target, row) == BASE_STACK &&
+           row->cfa_offset % (2 * alignment) != 0;
+}
+
+/* Calls of a function, in order, of those that may be entered by a name that is theirs.
+ */
+struct calls {
+    const struct job *job;
+    const struct function *function;
+    struct row_walk walk;
+    uint32_t next; /* instruction index */
+};
+
+static bool calls_start(const struct job *job, uint32_t number, struct calls *out)
+{
+    const struct function *function = &job->program->functions[number];
+    *out = (struct calls){.job = job, .function = function};
+    out->next = function->first_insn;
+    return function->refusal == REFUSAL_NONE && function->has_calls &&
+           row_walk_start(job->program, number, &out->walk);
+}
+
+/* The next one, with its row and callee; false: there is none left. */
+static bool calls_next(struct calls *calls, uint32_t *number, const struct row **row,
+                       uint32_t *callee)
+{
+    const struct program *program = calls->job->program;
+    uint32_t end = calls->function->first_insn + calls->function->insn_count;
+    while (calls->next < end) {
+        *number = calls->next++;
+        const struct insn *insn = &program->insns[*number];
+        if (insn->flow != FLOW_CALL)
+            continue;
+        struct destination to =
+            destination_of(program, &calls->job->definitions, *number);
+        if (to.is_private || to.function == NO_INDEX)
+            continue;
+        *row = row_walk_to(program, &calls->walk, insn->offset);
+        *callee = to.function;
+        return true;
+    }
+    return false;
+}
+
+/* Calls that the assembler has resolved are not asked: the checker finds the others
+ * without decoding. */
+static void note_plain(struct job *job, uint32_t number)
+{
+    const struct program *program = job->program;
+    const struct row *row;
+    uint32_t insn, callee;
+    struct calls calls;
+    if (job->definitions.is_private[number] || !calls_start(job, number, &calls))
+        return;
+    while (calls_next(&calls, &insn, &row, &callee)) {
+        if ((program->insns[insn].traits & INSN_RELOCATED) &&
+            aligns_plainly(program->target, row))
+            __atomic_store_n(&job->plain[callee], true, __ATOMIC_RELAXED);
+    }
+}
 
 static void look_at_part(void *context, uint32_t part, uint32_t worker)
 {
@@ -151,9 +94,11 @@ static void look_at_part(void *context, uint32_t part, uint32_t worker)
     struct program *program = job->program;
     struct stretch stretch = job->stretches.items[part];
     (void)worker;
-    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++)
+    for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
+        note_plain(job, f);
         program->functions[f].blind = !job->definitions.is_private[f] &&
                                       function_is_blind(program, &job->definitions, f);
+    }
 }
 
 static void mark_part(void *context, uint32_t part, uint32_t worker)
@@ -161,19 +106,18 @@ static void mark_part(void *context, uint32_t part, uint32_t worker)
     struct job *job = context;
     struct program *program = job->program;
     struct stretch stretch = job->stretches.items[part];
-    struct arena *stage = arena_new();
-    struct caller caller = {
-        .program = program, .definitions = &job->definitions, .stage = stage};
-    caller.ways =
-        arena_new_array(stage, struct way, lift_most_blocks(program, stretch));
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        caller.function = &program->functions[f];
-        if (caller.function->refusal == REFUSAL_NONE &&
-            caller.function->block_count > 0 && caller.function->has_calls)
-            mark_calls(&caller, f);
+        const struct row *row;
+        uint32_t insn, callee;
+        struct calls calls;
+        bool more = calls_start(job, f, &calls);
+        while (more && calls_next(&calls, &insn, &row, &callee)) {
+            bool plain = job->plain[callee] || aligns_plainly(program->target, row);
+            if (plain && program->functions[callee].blind)
+                program->insns[insn].traits |= INSN_INNER;
+        }
     }
-    arena_free(stage);
 }
 
 void lift_inner_calls(struct program *program)
@@ -181,8 +125,10 @@ void lift_inner_calls(struct program *program)
     if (program->target->align_shift == 0)
         return;
     struct arena *stage = arena_new();
-    struct job job = {program, definitions_find(stage, program),
-                      program_stretches(stage, program, PART_INSNS)};
+    struct job job = {.program = program};
+    job.definitions = definitions_find(stage, program);
+    job.stretches = program_stretches(stage, program, PART_INSNS);
+    job.plain = arena_new_array(stage, bool, program->function_count);
     parallel_do(program->workers, job.stretches.count, look_at_part, &job);
     parallel_do(program->workers, job.stretches.count, mark_part, &job);
     arena_free(stage);

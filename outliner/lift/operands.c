@@ -33,7 +33,7 @@ static const char *const stay_names[] = {
     "___tls_get_addr", "returns_twice",
 };
 
-static bool is_stay_name(const char *name)
+bool name_stays(const char *name)
 {
     for (size_t i = 0; i < sizeof stay_names / sizeof *stay_names; i++) {
         /* Most names are told apart without a call. */
@@ -119,7 +119,7 @@ static const uint8_t *judge_names(struct arena *arena, const struct lift_options
     uint8_t *names = arena_alloc(arena, object->symbol_count);
     for (uint32_t i = 0; i < object->symbol_count; i++) {
         const struct symbol *symbol = &object->symbols[i];
-        names[i] = (uint8_t)((is_stay_name(symbol->name) ? NAME_STAYS : 0) |
+        names[i] = (uint8_t)((name_stays(symbol->name) ? NAME_STAYS : 0) |
                              (is_split_stack_name(symbol->name) ? NAME_SPLIT_STACK : 0) |
                              (is_wrapped(options, symbol) ? NAME_WRAPPED : 0));
     }

@@ -336,13 +336,13 @@ static void open_range(struct ranger *ranger, uint32_t start, bool signal_frame,
     ranger->open = true;
 }
 
-/* A helper that pushes a register has the plain row, but for where that lies on the
- * stack: from its first instruction on to the last one, or to the return behind it. */
+/* A helper that lowers SP for its calls has the plain row, but for where it has done so:
+ * from its first instruction on to the last one, or to the return behind it. */
 static void add_aligned(struct ranger *ranger, const struct helper *helper,
                         const struct helper_body *body)
 {
     struct code_bytes push, pop;
-    ranger->program->target->emit_align(helper->aligner, &push, &pop);
+    ranger->program->target->emit_align(&push, &pop);
     uint32_t end = body->offsets[helper->length - (helper->thunk ? 1 : 0)];
     change(&ranger->changes, body->start, helper->entry_row);
     change(&ranger->changes, body->start + push.length,

@@ -130,14 +130,14 @@ static bool write_insn(struct writer *writer, uint32_t number, bool last,
     return true;
 }
 
-/* What pushes the register, or pops it. */
+/* What aligns the stack, or undoes that. */
 static void write_align(struct writer *writer, bool leaving)
 {
     const struct helper *helper = writer->helper;
     struct code_bytes before, after;
     if (!helper->inner)
         return;
-    writer->program->target->emit_align(helper->aligner, &before, &after);
+    writer->program->target->emit_align(&before, &after);
     const struct code_bytes *code = leaving ? &after : &before;
     buffer_put(&writer->data, code->bytes, code->length);
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that are made from inside of a called helper. The callee finds the helper's
- * return address above its own, and what the helper has pushed, where arguments on the
- * stack would be. So it must look at none of that, as far as its own code shows, its
- * .cold part, what it jumps to, and outlined functions of the input that it calls. That
- * the caller has put no arguments there would need dataflow, and is taken on trust:
- * whoever reads none is given none.
+ * Functions that look neither at their return address nor above it, as far as their own
+ * code shows, their .cold part, what they jump to, and outlined functions of the input
+ * that they call. (What the callers of a function do with their stack proves nothing.)
+ * Somebody who has been given arguments on the stack may well compute their addresses
+ * from what is his own, so there are no pointers to that, and no indices.
  */
 #include "outliner/verify/verify.h"
 
-#include <elf.h>
 #include <string.h>
 
 /* Code that runs in the callee's frame, and how far its own CFA is above that frame's.
@@ -29,11 +27,6 @@ struct look {
 enum { MOST_PARTS = 256 };
 
 /* --- functions --- */
-
-static const struct object *object_of(const struct look *look, uint32_t object)
-{
-    return look->verify->before.objects->items[object];
-}
 
 static const struct symbol *function_around(const struct look *look, struct spot spot)
 {
@@ -78,41 +71,6 @@ static bool is_private(const struct look *look, struct spot spot)
     return !symbol || symbol->value != spot.offset || name_is_private(symbol->name);
 }
 
-/* The global symbol that a branch of `before` names, or NULL. */
-static const struct symbol *named_by(const struct look *look, const struct view *view)
-{
-    const struct object *object = object_of(look, view->at.object);
-    for (uint32_t i = 0; i < view->reloc_count; i++) {
-        const struct symbol *symbol = &object->symbols[view->relocs[i].symbol];
-        if (!symbol_is_local(symbol))
-            return symbol;
-    }
-    return NULL;
-}
-
-/* Where a branch of `before` leads. A weak definition may give way to another one,
- * unless it is a copy of an inline function of C++. */
-static bool find_target(const struct look *look, const struct view *view,
-                        struct spot *out)
-{
-    const struct side *side = &look->verify->before;
-    const struct symbol *symbol = named_by(look, view);
-    struct view direct = *view;
-    if (direct.insn.flow == FLOW_BRANCH)
-        direct.insn.flow = FLOW_JUMP;
-    if (!view_target(look->verify, side, &direct, out))
-        return false;
-    if (!symbol)
-        return true;
-    uint32_t name = table_find_string(side->names, symbol->name);
-    struct named named = side->definitions.items[name];
-    const struct object *of = object_of(look, named.object);
-    const struct symbol *definition = &of->symbols[named.symbol];
-    bool inlined = of->sections[definition->section].group != NO_INDEX &&
-                   strncmp(definition->name, "_Z", 2) == 0;
-    return definition->type == STT_FUNC && (definition->bind != STB_WEAK || inlined);
-}
-
 /* --- instructions --- */
 
 static bool is_told_by(const struct row *row, uint32_t column)
@@ -142,9 +100,10 @@ static bool looks_above(struct look *look, const struct insn *insn,
     bool copies = named && !(insn->traits &
                              (INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME));
     bool pops_more = insn->flow == FLOW_RETURN && (insn->traits & INSN_PINNED);
+    bool points = (insn->traits & INSN_SP_COPY) && !(insn->traits & INSN_FRAME_SET);
     look->looks_beyond |= !by_frame && (far || copies);
-    if ((!by_stack && !by_frame) || (insn->traits & INSN_SP_OPAQUE) || pops_more ||
-        (by_frame && copies))
+    if ((!by_stack && !by_frame) || pops_more || points || (by_frame && copies) ||
+        (insn->traits & (INSN_SP_OPAQUE | INSN_INDEXED)))
         return true;
     if (((insn->traits & stack) || framed) && at + insn->sp_value >= -pushed)
         return true;
@@ -167,46 +126,77 @@ static bool row_follows(const struct look *look, const struct insn *insn,
                      after->cfa_offset == row->cfa_offset - change);
 }
 
-static bool is_home(const struct look *look, const struct row *row, int64_t above)
+/* SP is as it was on entry to the part. */
+static bool is_home(const struct look *look, const struct row *row)
 {
     const struct target *target = look->verify->target;
-    return above == 0 && is_told_by(row, target->dwarf_stack_column) &&
+    return is_told_by(row, target->dwarf_stack_column) &&
            row->cfa_offset == target->call_pushes;
 }
 
-/* A jump to somebody of whom only the name is known is a tail call. */
+static bool is_private_code(const struct look *look, const struct view *view,
+                            const struct symbol *symbol)
+{
+    struct spot to;
+    if (symbol)
+        return name_is_private(symbol->name);
+    return !view_target(look->verify, &look->verify->before, view, &to) ||
+           is_private(look, to);
+}
+
+/* An outlined function that has been called calls by a jump whom its caller called. */
 static bool follow_jump(struct look *look, const struct view *view,
                         const struct row *row, int64_t above)
 {
-    const struct symbol *symbol = named_by(look, view);
+    const struct symbol *symbol = verify_name(look->verify, view);
     struct spot to;
-    if (find_target(look, view, &to) && (!symbol || function_around(look, to)))
-        return add_part(look, to, above);
-    return symbol && !name_is_private(symbol->name) && is_home(look, row, above);
+    bool calls = above < 0 && is_home(look, row) && view->insn.flow == FLOW_JUMP &&
+                 !is_private_code(look, view, symbol) &&
+                 !(symbol && name_stays(symbol->name));
+    return calls ||
+           (verify_callee(look->verify, view, &to) && add_part(look, to, above));
 }
 
-/* Outlined functions of the input address the frame of their caller. */
+/* Outlined functions of the input address the frame of their caller. Hooks of profilers
+ * look there, too: they have known names, or are called with the stack as it is.
+ * (Others who are must be known, and are looked at.) */
 static bool follow_call(struct look *look, const struct view *view,
                         const struct row *row, int64_t above)
 {
-    const struct symbol *symbol = named_by(look, view);
+    const struct target *target = look->verify->target;
+    const struct symbol *symbol = verify_name(look->verify, view);
+    bool by_stack = is_told_by(row, target->dwarf_stack_column);
+    int64_t depth = row->cfa_offset - above;
     struct spot to;
-    bool found = view_target(look->verify, &look->verify->before, view, &to);
-    bool private =
-        symbol ? name_is_private(symbol->name) : !found || is_private(look, to);
-    return !private || (found && add_part(look, to, above - row->cfa_offset) &&
-                        is_told_by(row, look->verify->target->dwarf_stack_column));
+    bool aligned =
+        !by_stack || depth % (target->call_pushes + target->align_shift) == 0;
+    if (aligned && !is_private_code(look, view, symbol))
+        return !(symbol && name_stays(symbol->name));
+    return by_stack && verify_callee(look->verify, view, &to) &&
+           add_part(look, to, above - row->cfa_offset);
 }
 
-/* Where it leads, as far as that is in the frame. (An indirect jump that is no tail
- * call goes through a table, which leads to the function's own parts.) */
+/* Where it leads, as far as that is in the frame. An indirect jump with the stack as on
+ * entry may be a tail call; another one goes through a table, which leads to the
+ * function's own parts. */
 static bool follow(struct look *look, const struct view *view, const struct row *row,
                    const struct part *part)
 {
     uint8_t flow = view->insn.flow;
     if (flow == FLOW_JUMP || flow == FLOW_BRANCH)
         return follow_jump(look, view, row, part->above);
+    if (flow == FLOW_RETURN)
+        return is_home(look, row);
+    if (flow == FLOW_JUMP_INDIRECT)
+        return !is_home(look, row) || part->above < 0;
     return flow != FLOW_CALL || follow_call(look, view, row, part->above);
+}
+
+/* The part's last instruction goes on to what lies behind it. */
+static bool falls_through(const struct part *part, const struct view *view)
+{
+    bool last = (uint64_t)view->at.offset + view->insn.length >= part->code.end;
+    return last && (view->insn.flow == FLOW_NEXT || view->insn.flow == FLOW_BRANCH);
 }
 
 static bool part_is_blind(struct look *look, struct part part)
@@ -220,14 +210,14 @@ static bool part_is_blind(struct look *look, struct part part)
         struct spot next = at;
         next.offset += view.insn.length;
         if (looks_above(look, &view.insn, row, part.above) ||
-            !follow(look, &view, row, &part) ||
+            !follow(look, &view, row, &part) || falls_through(&part, &view) ||
             (next.offset < part.code.end && !row_follows(look, &view.insn, row, next)))
             return false;
     }
     return at.offset == part.code.end;
 }
 
-static bool is_blind(struct verify *verify, struct spot callee)
+bool verify_is_blind(struct verify *verify, struct spot callee)
 {
     struct look look = {.verify = verify};
     if (is_private(&look, callee) || !add_part(&look, callee, 0))
@@ -237,17 +227,4 @@ static bool is_blind(struct verify *verify, struct spot callee)
             return false;
     }
     return !look.has_frame || !look.looks_beyond;
-}
-
-bool verify_callee_is_blind(struct verify *verify, const struct view *call)
-{
-    struct look look = {.verify = verify};
-    struct spot callee;
-    if (call->insn.flow != FLOW_CALL || !find_target(&look, call, &callee))
-        return false;
-    uint32_t count = verify->callees_blind.count;
-    uint32_t number = table_intern(verify->callees, &callee, sizeof callee);
-    if (number == count)
-        array_push(verify->arena, &verify->callees_blind, is_blind(verify, callee));
-    return verify->callees_blind.items[number];
 }

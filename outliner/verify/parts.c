@@ -34,7 +34,6 @@ struct verify verify_copy(const struct verify *verify)
     copy.views = (struct views){0};
     copy.claimed = table_new(copy.arena);
     copy.confirmed = table_new(copy.arena);
-    copy.callees = table_new(copy.arena);
     copy.before.nearby = arena_new_one(copy.arena, struct nearby);
     copy.after.nearby = arena_new_one(copy.arena, struct nearby);
     return copy;
@@ -104,7 +103,8 @@ static bool do_parts(const struct verify *verify, struct parts *parts, struct er
     return tell_errors(parts, err);
 }
 
-/* Any site can confirm what another one claims, so this is for all parts together. */
+/* Any site can confirm what another one claims, and many call the same function, so this
+ * is for all parts together. */
 static void collect_claims(struct verify *verify, const struct verify *part)
 {
     for (uint32_t i = 0; i < table_count(part->confirmed); i++) {
@@ -117,6 +117,8 @@ static void collect_claims(struct verify *verify, const struct verify *part)
         claim.number = table_intern(verify->claimed, key.at, key.size);
         array_push(verify->arena, &verify->claims, claim);
     }
+    for (uint32_t i = 0; i < part->inner.count; i++)
+        array_push(verify->arena, &verify->inner, part->inner.items[i]);
 }
 
 bool verify_code(struct verify *verify, struct error *err)
@@ -132,5 +134,5 @@ bool verify_code(struct verify *verify, struct error *err)
         collect_claims(verify, part);
         arena_adopt(verify->arena, part->arena); /* the maps are in it */
     }
-    return good && verify_claims(verify, err);
+    return good && verify_claims(verify, err) && verify_inner(verify, err);
 }

@@ -10,8 +10,8 @@
  *   call H, jmp H          H lies among the helpers, and `before` does not go there
  *   save; call H; restore  the same with the link register kept meanwhile
  *   ret                    while a call is open: back to behind that call
- *   push r, pop r          while a call is open: SP is lower in between, for the calls that
- *                          the helper makes itself; r keeps its value
+ *   push, lea              while a call is open: SP is lower in between, for the calls that
+ *                          the helper makes itself
  *   jmp f                  where `before` calls f while a helper's call is open: a
  * thunk. f returns to behind that call, so the call is closed, too
  *
@@ -200,30 +200,24 @@ static bool enter_saving(struct walk *walk, struct entered entered,
 
 /* --- calls inside of helpers --- */
 
-/* The code there pushes, or pops, one register that callees keep: which. */
-static bool finds_align(const struct verify *verify, struct spot spot, bool pop,
-                        uint8_t *reg, uint8_t *length)
+/* The code there lowers SP so that it is aligned for calls, or raises it again. */
+static bool finds_align(const struct verify *verify, struct spot spot, bool raises,
+                        uint8_t *length)
 {
-    const struct target *target = verify->target;
     struct code_bytes before, after;
-    for (*reg = 0; target->align_shift && *reg < 64; ++*reg) {
-        if (!has_register(target->callee_saved.regs, *reg) ||
-            *reg == target->stack_register)
-            continue;
-        target->emit_align(*reg, &before, &after);
-        *length = pop ? after.length : before.length;
-        if (bytes_are(verify, spot, pop ? &after : &before))
-            return true;
-    }
-    return false;
+    if (verify->target->align_shift == 0)
+        return false;
+    verify->target->emit_align(&before, &after);
+    *length = raises ? after.length : before.length;
+    return bytes_are(verify, spot, raises ? &after : &before);
 }
 
-/* The next instruction is one of the helper's own: it pushes a register, or pops it.
- * (Payloads of called helpers move SP in no case.) */
-static bool is_own(struct walk *walk, uint8_t *reg, uint8_t *length)
+/* The next instruction is one of the helper's own. (Payloads of called helpers move SP in
+ * no case.) */
+static bool is_own(struct walk *walk, uint8_t *length)
 {
     const struct entered *top = walk_open_call(walk);
-    return top && finds_align(walk->verify, walk->after, top->aligns, reg, length);
+    return top && finds_align(walk->verify, walk->after, top->aligns, length);
 }
 
 /* Such an instruction, as all that moves SP. (Most are told without looking at bytes.) */
@@ -233,18 +227,13 @@ static bool may_be_own(const struct walk *walk, const struct view *view)
            has_register(view->insn.defs, walk->verify->target->stack_register);
 }
 
-static bool take_own(struct walk *walk, uint8_t reg, uint8_t length, struct error *err)
+static void take_own(struct walk *walk, uint8_t length)
 {
     struct entered *top = walk_open_call(walk);
-    if (top->aligns && (reg != top->aligner || has_register(top->changed, reg)))
-        return walk_fail(walk, err, "a helper changes a register that it has pushed");
     top->shift += top->aligns ? -walk->verify->target->align_shift
                               : walk->verify->target->align_shift;
     top->aligns = !top->aligns;
-    top->aligner = reg;
-    top->changed = 0;
     walk->after.offset += length;
-    return true;
 }
 
 /* --- leaving --- */
@@ -278,7 +267,7 @@ static bool leave(struct walk *walk, struct error *err)
     if (!walk_check_row(walk, NOT_KEPT, err))
         return false;
     if (top->aligns)
-        return walk_fail(walk, err, "a helper leaves what it has pushed on the stack");
+        return walk_fail(walk, err, "a helper leaves SP lowered");
     struct entered left = *top;
     walk->depth = (uint32_t)(top - walk->entered);
     walk->after = left.resume;
@@ -293,16 +282,29 @@ static bool leave(struct walk *walk, struct error *err)
     return true;
 }
 
-/* A helper that has to pop a register jumps to where another one does that. */
-static bool goes_to_pop(struct walk *walk, struct view *view, struct spot *target)
+/* A helper that has to raise SP jumps to where another one does that, or jumps there. */
+static bool goes_to_raise(struct walk *walk, struct view *view, struct spot *target)
 {
     const struct verify *verify = walk->verify;
-    uint8_t reg, length;
-    return walk_open_call(walk)->aligns &&
-           view_at(verify, &verify->after, walk->after, view) &&
-           view->insn.flow == FLOW_JUMP &&
-           view_target(verify, &verify->after, view, target) &&
-           finds_align(verify, *target, true, &reg, &length);
+    struct spot at = walk->after, next;
+    uint8_t length;
+    if (!walk_open_call(walk)->aligns)
+        return false;
+    for (uint32_t jumps = 0; jumps < MOST_ENTERED; jumps++) {
+        struct view jump;
+        if (!view_at(verify, &verify->after, at, &jump) ||
+            jump.insn.flow != FLOW_JUMP ||
+            !view_target(verify, &verify->after, &jump, &next))
+            return false;
+        if (jumps == 0) {
+            *view = jump;
+            *target = next;
+        }
+        if (finds_align(verify, next, true, &length))
+            return true;
+        at = next;
+    }
+    return false;
 }
 
 /* Takes the walk out of all helpers whose payload is complete: of those that return in
@@ -312,16 +314,17 @@ static bool settle(struct walk *walk, struct error *err)
     struct code_bytes code;
     struct view view;
     struct spot target;
-    uint8_t reg, length;
+    uint8_t length;
     bool good = true;
     if (walk->depth == 0)
         return true;
     walk->verify->target->emit_return(&code);
     while (good && walk_open_call(walk)) {
-        if (walk_open_call(walk)->aligns && is_own(walk, &reg, &length))
-            good = walk_check_row(walk, NOT_KEPT, err) &&
-                   take_own(walk, reg, length, err);
-        else if (goes_to_pop(walk, &view, &target))
+        if (walk_open_call(walk)->aligns && is_own(walk, &length)) {
+            good = walk_check_row(walk, NOT_KEPT, err);
+            if (good)
+                take_own(walk, length);
+        } else if (goes_to_raise(walk, &view, &target))
             good = walk_check_row(walk, NOT_KEPT, err) &&
                    enter_plainly(walk, &view, target, err);
         else if (bytes_are(walk->verify, walk->after, &code))
@@ -377,9 +380,9 @@ bool walk_over(struct walk *walk, const struct view *before, struct error *err)
         if (!walk_check_row(walk, NOT_KEPT, err))
             return false;
         bool entering = true;
-        uint8_t reg, length;
-        if (may_be_own(walk, &view) && is_own(walk, &reg, &length))
-            entering = take_own(walk, reg, length, err);
+        uint8_t length;
+        if (may_be_own(walk, &view) && is_own(walk, &length))
+            take_own(walk, length);
         else if (goes_to_helper(walk, before, &view, &target))
             entering = enter_plainly(walk, &view, target, err);
         else if (is_saving_site(walk, before, &view, &entered, &call, &target))

@@ -161,7 +161,6 @@ static bool verify_run(const struct objects *before, const struct objects *after
     verify.rows = row_table_new(stage);
     verify.claimed = table_new(stage);
     verify.confirmed = table_new(stage);
-    verify.callees = table_new(stage);
     verify.entry_row = row_at_entry(verify.rows, machine);
     bool same = verify.target ? verify_sets(&verify, before, after, err)
                               : fail(err, NULL, "no target for this machine");

@@ -149,8 +149,8 @@ struct verify {
     struct table *claimed;   /* what helpers' rows say of saved registers … */
     struct table *confirmed; /* … and what some site's rows say as well */
     array_of(struct claim) claims;
-    struct table *callees; /* of calls from inside of helpers, by spot; … */
-    array_of(bool) callees_blind; /* … see blind.c */
+    array_of(struct claim) inner; /* calls from inside of helpers: inner.c */
+    bool **fixed; /* by object, unit: its names mean its own definitions, see bound.c */
 };
 
 const struct section *spot_section(const struct side *side, struct spot spot);
@@ -340,9 +340,23 @@ void verify_index_functions(struct arena *arena, struct side *side);
 /* The largest function symbol around a place of `before`, or NULL. */
 const struct symbol *verify_function_around(const struct side *side, struct spot spot);
 
+/* --- bound.c --- */
+/* Fills `fixed`, which the others of this file look at. */
+void verify_find_fixed(struct verify *verify);
+/* The global symbol that a call or jump of `before` names, or NULL. */
+const struct symbol *verify_name(const struct verify *verify, const struct view *view);
+/* Where it leads, if that is certain whatever the object is linked with. */
+bool verify_callee(const struct verify *verify, const struct view *view, struct spot *out);
+
 /* --- blind.c --- */
-/* The callee of this call of `before` looks neither at its return address nor above it. */
-bool verify_callee_is_blind(struct verify *verify, const struct view *call);
+/* The function that starts there looks neither at its return address nor above it. */
+bool verify_is_blind(struct verify *verify, struct spot callee);
+
+/* --- inner.c --- */
+/* A call is made from inside of a helper that has been called. */
+void verify_note_inner(struct verify *verify, struct spot before, struct spot after);
+/* They may all be: for one worker, once the walks of all are done. */
+bool verify_inner(struct verify *verify, struct error *err);
 
 /* --- parts.c --- */
 /* All code sections that have changed, and what references into them mean. */
@@ -364,9 +378,7 @@ struct entered {
     int32_t shift;          /* bytes that SP is lower for it */
     uint64_t written;       /* registers that the payload has written so far */
     uint32_t outer;         /* the row of `after` at a call from inside a helper */
-    bool aligns;            /* it has pushed a register, and not popped it yet: */
-    uint8_t aligner;        /* this one, and meanwhile … */
-    uint64_t changed;       /* … these registers may have got other values */
+    bool aligns;            /* it has lowered SP, and not raised it again yet */
     bool link_stored;       /* walk.link_stored, when it was entered */
     bool link_told;         /* the row at the call says where it was stored */
     struct spot resume;     /* behind the call or jump */

@@ -30,8 +30,9 @@ enum {
     OPCODE_LEA = 0x8d,
     OPCODE_RET = 0xc3,
     OPCODE_PUSH = 0x50,
-    OPCODE_POP = 0x58,
-    REX_B = 0x41
+    REX_W = 0x48,
+    MODRM_DISP8_RSP = 0x64, /* disp8(SIB), rsp */
+    SIB_RSP = 0x24
 };
 
 /* The PC-relative field of an instruction. */
@@ -387,18 +388,17 @@ void x86_64_emit_return(struct code_bytes *out)
     *out = (struct code_bytes){.bytes = {OPCODE_RET}, .length = 1};
 }
 
-static void emit_stack(uint8_t opcode, uint8_t reg, struct code_bytes *out)
+/* push %rax; lea 8(%rsp),%rsp. A pop would be shorter, but needs a register that nobody
+ * wants: callees may hand back something in any of them, whatever the ABI says. */
+void x86_64_emit_align(struct code_bytes *before, struct code_bytes *after)
 {
-    *out = (struct code_bytes){0};
-    if (reg >= 8)
-        append(out, REX_B, 1);
-    append(out, (uint32_t)opcode + (reg & 7), 1);
-}
-
-void x86_64_emit_align(uint8_t reg, struct code_bytes *before, struct code_bytes *after)
-{
-    emit_stack(OPCODE_PUSH, reg, before);
-    emit_stack(OPCODE_POP, reg, after);
+    *before = (struct code_bytes){.bytes = {OPCODE_PUSH}, .length = 1};
+    *after = (struct code_bytes){0};
+    append(after, REX_W, 1);
+    append(after, OPCODE_LEA, 1);
+    append(after, MODRM_DISP8_RSP, 1);
+    append(after, SIB_RSP, 1);
+    append(after, 8, 1);
 }
 
 /* The recommended multi-byte no-ops, Intel SDM vol. 2, NOP, table 4-12. */

@@ -27,17 +27,6 @@ explicit_memory(const ZydisDecodedInstruction *insn,
             return &operands[i].mem;
     return NULL;
 }
-
-static bool writes_memory(const ZydisDecodedInstruction *insn,
-                          const ZydisDecodedOperand *operands)
-{
-    for (uint32_t i = 0; i < insn->operand_count; i++)
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-            (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-            return true;
-    return false;
-}
-
 static bool names_rsp(const ZydisDecodedInstruction *insn,
                       const ZydisDecodedOperand *operands)
 {
@@ -148,8 +137,8 @@ static void judge_memory(struct insn *out, const ZydisDecodedInstruction *insn,
     else if (mem->base == ZYDIS_REGISTER_RBP)
         set_sp(out, INSN_FRAME_MEMORY, mem->disp.value);
     if ((out->traits & (INSN_SP_MEMORY | INSN_FRAME_MEMORY)) &&
-        !writes_memory(insn, operands))
-        out->traits |= INSN_READS_ONLY;
+        mem->index != ZYDIS_REGISTER_NONE)
+        out->traits |= INSN_INDEXED;
 }
 
 static void judge_other(struct insn *out, const ZydisDecodedInstruction *insn,

@@ -99,7 +99,7 @@ uint32_t x86_64_call_reloc_to_jump(uint32_t type);
 void x86_64_emit_call(struct code_bytes *out);
 void x86_64_emit_jump(struct code_bytes *out);
 void x86_64_emit_return(struct code_bytes *out);
-void x86_64_emit_align(uint8_t reg, struct code_bytes *before, struct code_bytes *after);
+void x86_64_emit_align(struct code_bytes *before, struct code_bytes *after);
 void x86_64_emit_padding(uint8_t *at, uint32_t size);
 
 /* --- tables.c --- */

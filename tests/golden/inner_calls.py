@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Calls that may be made from inside of helpers are those that inner_calls.s says.
+"""Calls that may be made from inside of helpers are those that inner_calls*.s say.
 
 usage: inner_calls.py --mo-link PATH [--work DIR]
 
-Each call in inner_calls.s has a comment, "# inner" or "# not: why". They are compared,
+Each call in these files has a comment, "# inner" or "# not: why". They are compared,
 in the order in which they stand in their sections, with what --dump=code finds.
 """
 import argparse
@@ -44,27 +44,33 @@ def found(dump):
     return calls
 
 
+def compare(mo_link, name, work):
+    source, made = os.path.join(HERE, name), os.path.join(work, name + ".o")
+    subprocess.run(["gcc", "-c", source, "-o", made], check=True)
+    dump = subprocess.run([mo_link, "--effort=2", "--dump=code", made], check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
+    wants, has, bad = wanted(source), found(dump), 0
+    for section, calls in wants.items():
+        seen = has.get(section, [])
+        if len(seen) != len(calls):
+            sys.exit("%s: %s has %d calls, not %d" % (name, section, len(seen), len(calls)))
+        for (number, inner), finds in zip(calls, seen):
+            if inner != finds:
+                bad += 1
+                print("%s:%d: %s" % (name, number, "inner" if finds else "not inner"))
+    print("%s: %d calls, %d wrong" % (name, sum(map(len, wants.values())), bad))
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--mo-link", required=True)
     parser.add_argument("--work", default="/tmp/mo-link-inner-calls")
     args = parser.parse_args()
     os.makedirs(args.work, exist_ok=True)
-    source, made = os.path.join(HERE, "inner_calls.s"), os.path.join(args.work, "i.o")
-    subprocess.run(["gcc", "-c", source, "-o", made], check=True)
-    dump = subprocess.run([os.path.abspath(args.mo_link), "--inner-calls", "--dump=code", made], check=True,
-                          stdout=subprocess.PIPE).stdout.decode()
-    wants, has, bad = wanted(source), found(dump), 0
-    for section, calls in wants.items():
-        seen = has.get(section, [])
-        if len(seen) != len(calls):
-            sys.exit("%s has %d calls, not %d" % (section, len(seen), len(calls)))
-        for (number, inner), finds in zip(calls, seen):
-            if inner != finds:
-                bad += 1
-                print("inner_calls.s:%d: %s" % (number, "inner" if finds else "not inner"))
-    print("%d calls, %d wrong" % (sum(map(len, wants.values())), bad))
-    return bad != 0
+    mo_link = os.path.abspath(args.mo_link)
+    return sum(compare(mo_link, name, args.work)
+               for name in ("inner_calls.s", "inner_calls_pic.s")) != 0
 
 
 if __name__ == "__main__":

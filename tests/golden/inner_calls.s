@@ -1,5 +1,6 @@
 # Which calls may be made from inside of helpers: inner_calls.py compares what is said
-# behind "#" at each of them with what --dump=code finds.
+# behind "#" at each of them with what --dump=code finds. (What the same calls are in code
+# for shared libraries: inner_calls_pic.s.)
         .macro  begin name, linkage=globl
         .type   \name, @function
         .\linkage \name
@@ -26,7 +27,6 @@
         .cfi_def_cfa_offset 48
         movl    %edi, 28(%rsp)
         movq    39(%rsp), %rax
-        leaq    8(%rsp), %rdi
         call    undefined@PLT           # not: nobody knows the callee
         addq    $32, %rsp
         .cfi_def_cfa_offset 16
@@ -141,6 +141,128 @@
         ret
         end     late_row
 
+        begin   pointer                 # to what, in the end?
+        subq    $24, %rsp
+        .cfi_def_cfa_offset 32
+        leaq    8(%rsp), %rdi
+        call    undefined@PLT           # not: nobody knows the callee
+        addq    $24, %rsp
+        .cfi_def_cfa_offset 8
+        ret
+        end     pointer
+
+        begin   argument_indexed        # v[i - 3], v among the arguments
+        movq    -16(%rsp,%rdi,8), %rax
+        ret
+        end     argument_indexed
+
+        begin   argument_frame_indexed
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset 6, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register 6
+        movq    -8(%rbp,%rdi,8), %rax
+        popq    %rbp
+        .cfi_def_cfa 7, 8
+        ret
+        end     argument_frame_indexed
+
+        begin   entered
+        enter   $16, $0
+        .cfi_def_cfa 6, 16
+        .cfi_offset 6, -16
+        leave
+        .cfi_def_cfa 7, 8
+        ret
+        end     entered
+
+        begin   realigned               # as -mstackrealign does
+        leaq    8(%rsp), %r10
+        .cfi_def_cfa 10, 0
+        andq    $-32, %rsp
+        pushq   -8(%r10)
+        pushq   %rbp
+        movq    %rsp, %rbp
+        .cfi_escape 0x10,0x6,0x2,0x76,0
+        pushq   %r10
+        .cfi_escape 0xf,0x3,0x76,0x78,0x6
+        popq    %r10
+        .cfi_def_cfa 10, 0
+        popq    %rbp
+        leaq    -8(%r10), %rsp
+        .cfi_def_cfa 7, 8
+        ret
+        end     realigned
+
+        begin   switches                # it could as well be a tail call
+        movl    %edi, %edi
+        leaq    table(%rip), %rdx
+        movslq  (%rdx,%rdi,4), %rax
+        addq    %rdx, %rax
+        jmp     *%rax
+.Lcase0:
+        ret
+        end     switches
+
+        begin   hooked                  # __fentry__ by another name
+        call    undefined@PLT           # not: nobody knows the callee
+        ret
+        end     hooked
+
+        begin   hooked_in_frame
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset 6, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register 6
+        call    mcount@PLT              # not: nobody knows the callee
+        popq    %rbp
+        .cfi_def_cfa 7, 8
+        ret
+        end     hooked_in_frame
+
+        begin   returns_deep            # by nobody's convention
+        pushq   %rax
+        .cfi_def_cfa_offset 16
+        ret
+        end     returns_deep
+
+        begin   falls_through
+        movl    %edi, %eax
+        end     falls_through
+        begin   fallen_into
+        movq    8(%rsp), %rax
+        ret
+        end     fallen_into
+
+        begin   aligned                 # to 32, for all that its calls tell
+        ret
+        end     aligned
+
+        begin   unaligned
+        ret
+        end     unaligned
+
+        begin   lightly                 # as callees that the compiler knows well
+        ret
+        end     lightly
+
+        begin   hooked_by_us
+        call    return_far              # not: who looks far up
+        ret
+        end     hooked_by_us
+
+        begin   return_far
+        movq    8(%rsp), %rax
+        ret
+        end     return_far
+
+        begin   light_calls
+        call    lightly                 # inner
+        ret
+        end     light_calls
+
         begin   weak_one, weak
         ret
         end     weak_one
@@ -232,8 +354,8 @@ chosen:
 # --- what is called ---
         .text
         begin   callers
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
+        subq    $8, %rsp
+        .cfi_def_cfa_offset 16
         call    nothing@PLT             # inner
         call    own_frame@PLT           # inner
         call    argument@PLT            # not: it reads an argument
@@ -254,8 +376,22 @@ chosen:
         call    _setjmp@PLT             # not: it returns twice
         call    tail_known@PLT          # inner
         call    tail_argument@PLT       # not: it goes on to who reads one
-        call    tail_undefined@PLT      # inner
-        call    tail_indirect@PLT       # inner
+        call    tail_undefined@PLT      # not: who is that?
+        call    tail_indirect@PLT       # not: the same
+        call    pointer@PLT             # not: it makes a pointer
+        call    argument_indexed@PLT    # not: it reads an argument
+        call    argument_frame_indexed@PLT # not: the same
+        call    entered@PLT             # not: rare
+        call    realigned@PLT           # not: it makes a pointer to its arguments
+        call    switches@PLT            # not: it jumps who knows where
+        call    hooked@PLT              # not: what it calls may look at who has called it
+        call    hooked_in_frame@PLT     # not: the same
+        call    returns_deep@PLT        # not: it returns to nobody
+        call    falls_through@PLT       # not: it goes on where an argument is read
+        call    fallen_into@PLT         # not: it reads an argument
+        call    unaligned@PLT           # inner
+        call    hooked_by_us@PLT        # not: it calls who looks at who has called it
+        call    light_calls@PLT         # inner
         call    tail_twice@PLT          # not: it returns twice
         call    cold_argument@PLT       # not: its other part reads one
         call    cold_nothing@PLT        # inner
@@ -263,96 +399,26 @@ chosen:
         call    helper_own@PLT          # inner
         call    no_rows@PLT             # not: no rows say where SP is
         call    chosen@PLT              # not: another one is run
-        call    _Z6inlinev@PLT          # inner
+        call    _Z6inlinev@PLT          # not: another copy may be run
         call    *%rax                   # not: nobody knows the callee
         call    *nothing@GOTPCREL(%rip) # not: through memory
-        addq    $24, %rsp
+        addq    $8, %rsp
         .cfi_def_cfa_offset 8
         ret
         end     callers
 
 # --- who calls ---
-        begin   stores
+        begin   deeper                  # SP may be a multiple of 32 here
         subq    $24, %rsp
         .cfi_def_cfa_offset 32
-        movl    %edi, 8(%rsp)
-        call    nothing@PLT             # inner
         movl    $7, (%rsp)
-        call    nothing@PLT             # not: that may be an argument
         call    nothing@PLT             # inner
-        movups  %xmm0, (%rsp)
-        testl   %eax, %eax
-        je      1f
-        movl    %eax, 8(%rsp)
-1:      call    nothing@PLT             # not: that may be an argument
-        movl    $7, (%rsp)
-        call    memcpy@PLT              # not: nobody knows the callee
-        call    nothing@PLT             # not: memcpy may have made another one
+        call    aligned@PLT             # not: it may want that
+        call    unaligned@PLT           # inner
         addq    $24, %rsp
         .cfi_def_cfa_offset 8
         ret
-        end     stores
-
-        begin   loops                   # what is stored on one way round
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
-1:      call    nothing@PLT             # not: that may be an argument
-        movl    $7, (%rsp)
-        testl   %eax, %eax
-        jne     1b
-        addq    $24, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     loops
-
-        begin   reads                   # a variable of its own
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
-        movl    %edi, (%rsp)
-        call    nothing@PLT             # inner
-        movl    (%rsp), %eax
-        addq    $24, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     reads
-
-        begin   points
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
-        call    nothing@PLT             # not: an argument may be stored so
-        movq    %rsp, %rdi
-        call    nothing@PLT             # not: the same
-        addq    $24, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     points
-
-        begin   pushes
-        subq    $8, %rsp
-        .cfi_def_cfa_offset 16
-        call    nothing@PLT             # inner
-        pushq   %rdi
-        .cfi_def_cfa_offset 24
-        pushq   %rsi
-        .cfi_def_cfa_offset 32
-        call    nothing@PLT             # not: two arguments
-        addq    $16, %rsp
-        .cfi_def_cfa_offset 16
-        call    nothing@PLT             # inner
-        addq    $8, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     pushes
-
-        begin   saves                   # a register lies where arguments would
-        pushq   %rbx
-        .cfi_def_cfa_offset 16
-        .cfi_offset 3, -16
-        call    nothing@PLT             # inner
-        popq    %rbx
-        .cfi_def_cfa_offset 8
-        ret
-        end     saves
+        end     deeper
 
         begin   by_frame
         pushq   %rbp
@@ -360,41 +426,19 @@ chosen:
         .cfi_offset 6, -16
         movq    %rsp, %rbp
         .cfi_def_cfa_register 6
-        call    nothing@PLT             # not: who knows where SP is
+        call    nothing@PLT             # inner
+        call    aligned@PLT             # not: who knows where SP is
         popq    %rbp
         .cfi_def_cfa 7, 8
         ret
         end     by_frame
 
-        begin   OUTLINED_FUNCTION_1, local      # its callers' (%rsp)
-        movl    $7, 8(%rsp)
+        begin   direct                  # for executables only
+        movq    undefined_data(%rip), %rax
         ret
-        end     OUTLINED_FUNCTION_1
+        end     direct
 
-        begin   helped
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
-        call    OUTLINED_FUNCTION_1     # not: a helper
-        call    nothing@PLT             # not: that may be an argument
-        addq    $24, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     helped
-
-        begin   parts
-        subq    $24, %rsp
-        .cfi_def_cfa_offset 32
-        testl   %edi, %edi
-        jne     parts.cold
-1:      call    nothing@PLT             # not: its other part stores
-        addq    $24, %rsp
-        .cfi_def_cfa_offset 8
-        ret
-        end     parts
-        .section .text.unlikely,"ax",@progbits
-        begin   parts.cold, local
-        .cfi_def_cfa_offset 32
-        movl    $7, (%rsp)
-        jmp     1b
-        end     parts.cold
+        .section .rodata
+        .balign 4
+table:  .long   .Lcase0-table
         .section .note.GNU-stack,"",@progbits

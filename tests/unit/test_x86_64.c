@@ -108,15 +108,15 @@ static const struct {
     {"48 8d 7c 24 f0",                INSN_SP_COPY | INSN_BELOW_SP,                 -16, FLOW_NEXT         },
     {"8d 7c 24 10",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* lea 16(%rsp),%edi */
     {"48 8d 0c 04",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* lea (%rsp,%rax),%rcx */
-    {"48 8b 04 24",                   INSN_SP_MEMORY | INSN_READS_ONLY,                               0,   FLOW_NEXT         }, /* mov (%rsp),%rax */
-    {"48 8b 44 24 f8",                INSN_SP_MEMORY | INSN_BELOW_SP | INSN_READS_ONLY,               -8,  FLOW_NEXT         },
-    {"48 8b 44 8c 08",                INSN_SP_MEMORY | INSN_FAULTS | INSN_READS_ONLY,                 8,   FLOW_NEXT         }, /* 8(%rsp,%rcx,4) */
+    {"48 8b 04 24",                   INSN_SP_MEMORY,                                                 0,   FLOW_NEXT         }, /* mov (%rsp),%rax */
+    {"48 8b 44 24 f8",                INSN_SP_MEMORY | INSN_BELOW_SP,                                 -8,  FLOW_NEXT         },
+    {"48 8b 44 8c 08",                INSN_SP_MEMORY | INSN_FAULTS | INSN_INDEXED,                    8,   FLOW_NEXT         }, /* 8(%rsp,%rcx,4) */
     {"48 89 24 24",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* mov %rsp,(%rsp) */
     {"48 8b 64 24 08",                INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* mov 8(%rsp),%rsp */
     {"67 8b 04 24",                   INSN_SP_OPAQUE | INSN_FAULTS,                 0,   FLOW_NEXT         }, /* mov (%esp),%eax */
-    {"48 8b 45 f8",                   INSN_FRAME_MEMORY | INSN_READS_ONLY,                            -8,  FLOW_NEXT         }, /* mov -8(%rbp),%rax */
+    {"48 8b 45 f8",                   INSN_FRAME_MEMORY,                                              -8,  FLOW_NEXT         }, /* mov -8(%rbp),%rax */
     {"48 8d 45 f8",                   0,                                            0,   FLOW_NEXT         }, /* lea -8(%rbp),%rax */
-    {"62 f1 7c 48 28 44 24 01",       INSN_SP_MEMORY | INSN_READS_ONLY,                               64,
+    {"62 f1 7c 48 28 44 24 01",       INSN_SP_MEMORY,                                                 64,
      FLOW_NEXT                                                                                             }, /* vmovaps 64(%rsp),%zmm0 */
     {"e8 00 00 00 00",                INSN_PC_RELATIVE,                             0,   FLOW_CALL         },
     {"ff d0",                         0,                                            0,   FLOW_CALL_INDIRECT},
@@ -150,7 +150,7 @@ static const struct {
     {"48 8b 05 10 00 00 00",          INSN_PC_RELATIVE,                             0,   FLOW_NEXT         }, /* mov 16(%rip),%rax */
     {"48 8b 07",                      INSN_FAULTS,                                  0,   FLOW_NEXT         }, /* mov (%rdi),%rax */
     {"48 8d 07",                      0,                                            0,   FLOW_NEXT         }, /* lea (%rdi),%rax */
-    {"48 8b 44 05 f8",                INSN_FRAME_MEMORY | INSN_FAULTS | INSN_READS_ONLY,              -8,
+    {"48 8b 44 05 f8",                INSN_FRAME_MEMORY | INSN_FAULTS | INSN_INDEXED,              -8,
      FLOW_NEXT                                                                                             }, /* -8(%rbp,%rax) */
     {"a4",                            INSN_FAULTS,                                  0,   FLOW_NEXT         }, /* movsb */
     {"48 f7 f9",                      INSN_FAULTS,                                  0,   FLOW_NEXT         }, /* idiv %rcx */
@@ -158,7 +158,7 @@ static const struct {
     {"f2 0f 58 c1",                   INSN_FAULTS,                                  0,   FLOW_NEXT         }, /* addsd */
     {"0f 28 c1",                      0,                                            0,   FLOW_NEXT         }, /* movaps */
     {"66 0f ef c0",                   0,                                            0,   FLOW_NEXT         }, /* pxor */
-    {"dd 44 24 08",                   INSN_SP_MEMORY | INSN_FAULTS | INSN_READS_ONLY,                 8,   FLOW_NEXT         }, /* fldl 8(%rsp) */
+    {"dd 44 24 08",                   INSN_SP_MEMORY | INSN_FAULTS,                                   8,   FLOW_NEXT         }, /* fldl 8(%rsp) */
     {"ff 30",                         INSN_SP_ADJUST | INSN_FAULTS,                 -8,  FLOW_NEXT         }, /* push (%rax) */
     {"53",                            INSN_SP_ADJUST,                               -8,  FLOW_NEXT         }, /* push %rbx */
 };
