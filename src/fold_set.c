@@ -6,17 +6,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Which sections the link drops, under their new numbers. */
+static const bool *flags_after(struct arena *session, const bool *before,
+                               uint32_t before_count, uint32_t section_count,
+                               const uint32_t *section_at)
+{
+    if (!before)
+        return NULL;
+    bool *after = arena_new_array(session, bool, section_count);
+    for (uint32_t s = 1; s < before_count; s++)
+        after[section_at[s]] = before[s];
+    after[0] = false;
+    return after;
+}
+
+/* What the link does with sections, under their new numbers. */
 static struct unused unused_after(struct arena *session, const struct unused *before,
                                   uint32_t section_count, const uint32_t *section_at)
 {
-    if (!before->sections)
-        return *before;
-    bool *sections = arena_new_array(session, bool, section_count);
-    for (uint32_t s = 1; s < before->count; s++)
-        sections[section_at[s]] = before->sections[s];
-    sections[0] = false;
-    return (struct unused){sections, section_count};
+    return (struct unused){flags_after(session, before->sections, before->count,
+                                       section_count, section_at),
+                           flags_after(session, before->apart, before->count,
+                                       section_count, section_at),
+                           section_count};
 }
 
 /* Folds one object, has that verified, and tells what it saved. */

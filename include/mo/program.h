@@ -161,9 +161,11 @@ struct program {
     uint32_t refused_count[REFUSAL_COUNT];
 };
 
-/* Sections of an object that the link will drop, as somebody knows who knows the link. */
+/* Sections of an object that helpers would be of no use to, as somebody knows who knows
+ * the link. Both by section index; NULL: there are none. */
 struct unused {
-    const bool *sections; /* by section index; NULL: all are used */
+    const bool *sections; /* the link will drop them */
+    const bool *apart;    /* the link puts them elsewhere than the helpers */
     uint32_t count;
 };
 

@@ -28,6 +28,7 @@
     X(DUPLICATE_COMDAT, "frozen", "another copy of the COMDAT group is edited")        \
     X(BAD_FRAME_SECTION, "frozen", "unwind table that cannot be read")                 \
     X(UNUSED, "frozen", "the linker drops it: nothing refers to it")                   \
+    X(PLACED_APART, "frozen", "a linker script puts it elsewhere than the helpers")    \
     /* functions */                                                                    \
     X(KEEP, "sealed", "kept by request")                                               \
     X(HOT, "sealed", "hot code, as a profile or the section's name says")              \

@@ -42,7 +42,16 @@ static bool is_unused(const struct lift_options *options, uint32_t object,
     if (object >= options->unused_count)
         return false;
     const struct unused *unused = &options->unused[object];
-    return section < unused->count && unused->sections[section];
+    return unused->sections && section < unused->count && unused->sections[section];
+}
+
+static bool is_apart(const struct lift_options *options, uint32_t object,
+                     uint32_t section)
+{
+    if (object >= options->unused_count)
+        return false;
+    const struct unused *unused = &options->unused[object];
+    return unused->apart && section < unused->count && unused->apart[section];
 }
 
 /* What a source says without an option: docs/reports.md. */
@@ -66,6 +75,8 @@ static void add_section(struct lift *lift, uint32_t object, uint32_t index)
         code->refusal = REFUSAL_SECTION_NAME;
     else if (is_unused(options, object, index))
         code->refusal = REFUSAL_UNUSED;
+    else if (is_apart(options, object, index))
+        code->refusal = REFUSAL_PLACED_APART;
 }
 
 static void freeze_link_ordered(struct lift *lift, uint32_t object)

@@ -113,15 +113,15 @@ static bool ends_in(const char *word, const char *suffix)
  * or a whole path does not. */
 static bool survives_moving(const char *word)
 {
-    if (strcmp(word, "/DISCARD/") == 0 || strcmp(word, "/") == 0)
+    if (strncmp(word, "/DISCARD/", 9) == 0 || strcmp(word, "/") == 0)
         return true;
     if (word[0] == '*')
         return strchr(word[1] == '/' ? word + 2 : word + 1, '/') == NULL;
     return !strchr(word, '/') && !ends_in(word, ".o") && !ends_in(word, ".a");
 }
 
-/* Between words. */
-static const char gaps[] = " \t\r\n(){},;:=+-<>!&|~";
+/* Between words. "*libfoo-c++.a:bar.o" is one. */
+static const char gaps[] = " \t\r\n(){},;=<>!&|";
 
 /* The text without comments and without what stands in quotes, where no pattern is. In
  * the middle of a word, "drivers/ *" without the blank, no comment begins. */

@@ -11,6 +11,7 @@
  *            that it dropped
  *   choose   which of those are inputs that we may replace
  *   script   libraries that are linker scripts, and name such inputs
+ *   places   what linker scripts say of where code comes to lie
  *   outline  new files for them
  *   replace  the command line with the new files in it
  *   judge    whether the new link is the same program, and smaller
@@ -191,10 +192,47 @@ struct script {
 bool script_find(struct arena *session, const struct command *command,
                  const struct table *loaded, const char *library, struct script *out);
 
+/* A script that -T or INCLUDE names, where the linker looks for it. */
+bool script_open(struct arena *session, const struct command *command,
+                 const char *name, struct bytes *out);
+
+/* An input that is a script with SECTIONS in it. */
+bool script_is(struct arena *session, const char *path, struct bytes *out);
+
 /* The script with new files for those that are written (by index in choice.files).
  * False: it names none of them. */
 bool script_rewrite(struct arena *session, const struct choice *choice,
                     const bool *written, struct bytes text, struct bytes *out);
+
+/* --- places_read.c, places.c --- */
+
+/* *FILE(SECTION) in a linker script. */
+struct place_pattern {
+    const char *file, *section;
+    struct text_list excluded[2]; /* EXCLUDE_FILE before the file, before the section */
+    struct text_list doubted;     /* excluded perhaps: linkers differ */
+    bool doubtful;                /* matches perhaps: depends on what we do not look at */
+    uint32_t output;              /* number of the output section */
+};
+
+/* What the scripts of a link say, in their order: the first pattern that matches an
+ * input section decides where it comes to lie. */
+struct places {
+    struct place_pattern *items;
+    uint32_t count, capacity;
+    uint32_t outputs;
+};
+
+enum { PLACE_ELSEWHERE = 0, PLACE_UNKNOWN = UINT32_MAX };
+
+/* Adds a script's. NULL, or the word that is not understood. */
+const char *places_read(struct arena *session, const struct command *command,
+                        struct bytes text, struct places *places);
+
+/* The output section of an input section: its number, PLACE_ELSEWHERE when the scripts
+ * do not mention it, PLACE_UNKNOWN when it is not certain. `member` may be NULL. */
+uint32_t places_find(struct arena *session, const struct places *places,
+                     const char *path, const char *member, const char *section);
 
 /* --- outline.c, outline_read.c, outline_write.c --- */
 
@@ -208,6 +246,7 @@ struct outline_job {
     const struct options *options;
     const struct choice *choice;
     const struct trace *trace;
+    const struct places *places;
     const char *scratch, *output;
 };
 

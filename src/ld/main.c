@@ -40,6 +40,7 @@ struct step {
     struct outcome first;
     struct trace trace;
     struct choice choice;
+    struct places places;
     struct extent before;
     double started, linked, outlined; /* seconds, for -v */
 };
@@ -96,23 +97,41 @@ static bool read_flags(struct step *step, struct error *err)
     return true;
 }
 
+static const char *script_obstacle(struct step *step, const char *path,
+                                   struct bytes text)
+{
+    struct arena *session = step->session;
+    const char *word = script_names_files(session, text);
+    if (word)
+        return arena_format(session, "linker script %s names files: %s", path, word);
+    word = places_read(session, &step->command, text, &step->places);
+    return word ? arena_format(session, "linker script %s is not understood at %s",
+                               path, word)
+                : NULL;
+}
+
 /* A reason to leave the link to the real linker; NULL: we can follow it. */
 static const char *obstacle(struct step *step)
 {
     struct arena *session = step->session;
-    if (step->command.strange)
-        return arena_format(session, "%s is not understood", step->command.strange);
-    for (uint32_t i = 0; i < step->command.scripts.count; i++) {
-        const char *path = step->command.scripts.items[i], *word = NULL;
-        struct bytes text = {0};
-        struct error ignored = {0};
-        if (file_read(session, path, &text, &ignored))
-            word = script_names_files(session, text);
-        if (word)
-            return arena_format(session, "linker script %s names files: %s", path,
-                                word);
+    const struct command *command = &step->command;
+    const char *why = NULL;
+    struct bytes text = {0};
+    if (command->strange)
+        return arena_format(session, "%s is not understood", command->strange);
+    for (uint32_t i = 0; !why && i < command->scripts.count; i++) {
+        const char *path = command->scripts.items[i];
+        why = script_open(session, command, path, &text)
+                  ? script_obstacle(step, path, text)
+                  : arena_format(session, "linker script %s cannot be read", path);
     }
-    return NULL;
+    /* Linkers read what is no object as one more script. */
+    for (uint32_t i = 0; !why && i < command->count; i++) {
+        const struct word *word = &command->words[i];
+        if (word->role == WORD_FILE && script_is(session, word->text, &text))
+            why = script_obstacle(step, word->text, text);
+    }
+    return why;
 }
 
 static bool is_mold(const char *path)
@@ -179,7 +198,7 @@ static bool outline(struct step *step)
     if (step->before.code_span < VENEER_FREE_SPAN)
         step->options.no_veneers = true;
     struct outline_job job = {&step->options, &step->choice, &step->trace,
-                              step->scratch, step->command.output};
+                              &step->places, step->scratch, step->command.output};
     enum outline_result result = outline_apart(step->session, &job);
     step->outlined = seconds();
     if (result == OUTLINE_NOTHING)

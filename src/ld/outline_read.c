@@ -12,8 +12,10 @@
 #include "ld.h"
 
 #include "mo/array.h"
+#include "mo/outputs.h"
 #include "mo/table.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,44 +193,103 @@ static struct unused unused_sections(struct reading *reading,
             kept ? named < times_there(object, section->name) && section->data.size > 0
                  : named > 0;
     }
-    return (struct unused){dropped, object->section_count};
+    return (struct unused){dropped, NULL, object->section_count};
+}
+
+/* --- where it comes to lie --- */
+
+/* What helpers for this section are called: outliner/rewrite/helpers.c. */
+static const char *helpers_section(const char *name)
+{
+    bool plain = strcmp(name, ".text") == 0 || strncmp(name, ".text.", 6) == 0;
+    return plain ? ".text.outlined" : name;
+}
+
+/* A script may put code elsewhere than the helpers for it would be, in memory of its
+ * own. Such code must do without: the other memory may not be there while it runs. */
+static bool *placed_apart(struct reading *reading, const struct loaded *loaded,
+                          const struct object *object)
+{
+    struct arena *session = reading->session;
+    const struct outline_job *job = reading->job;
+    if (job->places->count == 0)
+        return NULL;
+    const char *helpers = path_join(session, job->scratch, HELPERS_FILE);
+    bool *apart = arena_new_array(session, bool, object->section_count);
+    for (uint32_t i = 1; i < object->section_count; i++) {
+        const struct section *section = &object->sections[i];
+        if (!section_is_code(section))
+            continue;
+        uint32_t place = places_find(session, job->places, loaded->path, loaded->member,
+                                     section->name);
+        apart[i] = place == PLACE_UNKNOWN ||
+                   place != places_find(session, job->places, helpers, NULL,
+                                        helpers_section(section->name));
+    }
+    return apart;
+}
+
+/* The new file lies in another folder. That may not matter to any pattern. */
+static bool survives_moving(struct reading *reading, const struct loaded *loaded,
+                            const struct slot *slot, const struct object *object)
+{
+    struct arena *session = reading->session;
+    const struct places *places = reading->job->places;
+    const char *path = reading->job->choice->files[slot->place.file].new_path;
+    const char *member = loaded->member;
+    if (slot->place.member != NO_INDEX)
+        member =
+            reading->archives[slot->place.file].members[slot->place.member].name;
+    for (uint32_t i = 1; i < object->section_count && places->count > 0; i++) {
+        const struct section *section = &object->sections[i];
+        if ((section->flags & SHF_ALLOC) &&
+            places_find(session, places, loaded->path, loaded->member, section->name) !=
+                places_find(session, places, path, member, section->name))
+            return false;
+    }
+    return true;
 }
 
 /* --- what was loaded --- */
 
-static void add_unit(struct reading *reading, const struct loaded *loaded,
-                     const struct slot *slot)
+static bool add_unit(struct reading *reading, const struct loaded *loaded,
+                     const struct slot *slot, struct error *err)
 {
     const char *name = loaded->member ? arena_format(reading->session, "%s(%s)",
                                                      loaded->path, loaded->member)
                                       : loaded->path;
     const struct object *object = NULL;
-    struct error err = {0};
+    struct error why = {0};
     if (loaded->times != 1 || slot->alike != 1) {
         leave_alone(reading, name, "there are others of that name");
-        return;
+        return true;
     }
-    if (!object_read(reading->session, name, slot->image, &object, &err)) {
-        leave_alone(reading, name, err.message);
-        return;
+    if (!object_read(reading->session, name, slot->image, &object, &why)) {
+        leave_alone(reading, name, why.message);
+        return true;
     }
     if (reading->objects.count > 0 &&
         object->machine != reading->objects.items[0]->machine)
-        return;
+        return true;
+    if (!survives_moving(reading, loaded, slot, object))
+        return fail(err, NULL, "a linker script names the folder of %s", name);
     if (reading->job->options->strip_debug)
         object = object_strip_debug(reading->session, object);
     array_push(reading->session, &reading->objects, object);
-    array_push(reading->session, &reading->unused,
-               unused_sections(reading, loaded, object));
+    struct unused unused = unused_sections(reading, loaded, object);
+    unused.apart = placed_apart(reading, loaded, object);
+    array_push(reading->session, &reading->unused, unused);
     array_push(reading->session, &reading->places, slot->place);
+    return true;
 }
 
-static void add_loaded(struct reading *reading, const struct loaded *loaded)
+static bool add_loaded(struct reading *reading, const struct loaded *loaded,
+                       struct error *err)
 {
     uint32_t number = table_find_string(
         reading->names, key_of(reading, loaded->path, loaded->member));
-    if (number != NO_INDEX && loaded->times > 0)
-        add_unit(reading, loaded, &reading->slots.items[number]);
+    return number == NO_INDEX || loaded->times == 0 ||
+           add_unit(reading, loaded, &reading->slots.items[number], err);
 }
 
 bool outline_read(struct arena *session, const struct outline_job *job,
@@ -241,8 +302,10 @@ bool outline_read(struct arena *session, const struct outline_job *job,
         if (!add_file(&reading, i, err))
             return false;
     }
-    for (uint32_t i = 0; i < job->trace->count; i++)
-        add_loaded(&reading, &job->trace->items[i]);
+    for (uint32_t i = 0; i < job->trace->count; i++) {
+        if (!add_loaded(&reading, &job->trace->items[i], err))
+            return false;
+    }
     *out = (struct unit_list){reading.objects.items, reading.unused.items,
                               reading.places.items,  reading.archives,
                               reading.objects.count, reading.intermediate};

@@ -87,6 +87,32 @@ bool script_find(struct arena *session, const struct command *command,
     return false;
 }
 
+bool script_open(struct arena *session, const struct command *command,
+                 const char *name, struct bytes *out)
+{
+    struct error ignored = {0};
+    if (file_read(session, name, out, &ignored))
+        return true;
+    for (uint32_t i = 0; i < command->count && name[0] != '/'; i++) {
+        const char *folder = folder_of(command, i);
+        if (folder && file_read(session, path_join(session, folder, name), out, &ignored))
+            return true;
+    }
+    return false;
+}
+
+bool script_is(struct arena *session, const char *path, struct bytes *out)
+{
+    const char *end = strrchr(path_base(path), '.');
+    bool is_object = end && (strcmp(end, ".o") == 0 || strcmp(end, ".a") == 0);
+    struct error ignored = {0};
+    if (is_object || !file_read(session, path, out, &ignored) || out->size < 8 ||
+        memchr(out->at, '\0', out->size) || out->at[0] == '!')
+        return false;
+    const char *text = arena_format(session, "%.*s", (int)out->size, (const char *)out->at);
+    return strstr(text, "SECTIONS") != NULL;
+}
+
 /* The new file in the place of one that the script names, or NULL. */
 static const char *new_path_of(const struct choice *choice, const bool *written,
                                const char *word, size_t size)

@@ -538,6 +538,72 @@ def case_strange(place):
                         said="names files: src/one.o")
 
 
+def jumps_out_of(place, section):
+    """Code of that output section that leads to a helper."""
+    said = place.must(["llvm-objdump-19", "-d", "-j", section, "prog"]).stdout
+    if section + ":" not in said:
+        raise Failed(f"there is no {section}:\n{said}")
+    return "mo_outlined" in said
+
+
+def case_placed_apart(place):
+    """Code that a script puts into memory of its own must not leave it."""
+    if place.linker not in ("bfd", "lld"):
+        return
+    place.compile("main.c", "one.c", "two.c")
+    place.compile("one.c", flags=["-ffunction-sections"])
+    place.must(["ar", "rcs", "libparts.a", "one.o"])
+    apart = {
+        "*one.o(.text .text.*)": "one.o",
+        "KEEP(*[o]ne.o (.text*))": "one.o",
+        "*libparts.a:one.o(SORT(.text.*))": "libparts.a",
+        "*libparts.a:(.text.*)": "libparts.a",
+        ". = ALIGN(4); x = .; *(.text.one1 .text.one[2-8])": "one.o",
+        "*(EXCLUDE_FILE(*main.o *two.o *mo-outlined.o) .text "
+        "EXCLUDE_FILE(*main.o *two.o *mo-outlined.o) .text.*)": "one.o",
+    }
+    together = {
+        "*(.nothing)": "one.o",
+        "/* *one.o(.text.*) */ . += 8; *(.nothing)": "one.o",
+        "*one.o(.data)": "one.o",
+    }
+    for pattern, part in (apart | together).items():
+        with open(os.path.join(place.folder, "apart.ld"), "w") as file:
+            file.write(f"SECTIONS {{ .apart : {{ {pattern} BYTE(0) }} }} INSERT AFTER .text;\n")
+        new = place.both(["main.o", part, "two.o", "-Wl,-T,apart.ld"])
+        report = place.link(["main.o", part, "two.o", "-Wl,-T,apart.ld", "-o", "prog"],
+                            ours=True, flags="-R").stdout
+        if pattern in apart and jumps_out_of(place, ".apart"):
+            raise Failed(f"{pattern}: code placed apart calls helpers\n{new.stderr}")
+        if (pattern in apart) != ("puts it elsewhere than the helpers" in report):
+            raise Failed(f"{pattern}: the report:\n{report}")
+
+
+def case_scripts_not_understood(place):
+    if place.linker != "bfd":
+        return
+    place.compile("main.c", "one.c", "two.c")
+    for text, said in (("SECTIONS { .b : { *(.b } }", "is not understood at }"),
+                       ("SECTIONS { .b : { *(.b) } } INCLUDE no-such.ld", "INCLUDE no-such"),
+                       ("SECTIONS { .b : { ?ne*(.text) } } INSERT AFTER .text;",
+                        "names the folder of one.o")):
+        with open(os.path.join(place.folder, "strange.ld"), "w") as file:
+            file.write(text)
+        place.like_real(["main.o", "one.o", "two.o", "-Wl,-T,strange.ld", "-o", "prog"],
+                        said=said)
+
+
+def case_whole_script(place):
+    """The linker's own script, as -T: nothing in it is apart."""
+    if place.linker != "bfd":
+        return
+    place.compile("main.c", "one.c", "two.c")
+    said = place.run([*place.command, "-Wl,--verbose"]).stdout # and no input: it fails
+    with open(os.path.join(place.folder, "whole.ld"), "w") as file:
+        file.write(said.split("=" * 50)[1])
+    place.both(["main.o", "one.o", "two.o", "-Wl,-T,whole.ld"])
+
+
 def case_real_linker(place):
     place.compile("main.c", "one.c", "two.c")
     words = ["main.o", "one.o", "two.o", "-o", "prog"]
