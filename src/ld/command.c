@@ -117,7 +117,7 @@ static bool survives_moving(const char *word)
         return true;
     if (word[0] == '*')
         return strchr(word[1] == '/' ? word + 2 : word + 1, '/') == NULL;
-    return !strchr(word, '/') && !ends_in(word, ".o") && !ends_in(word, ".a");
+    return !strchr(word, '/') && !strstr(word, ".a:") && !ends_in(word, ".o") && !ends_in(word, ".a");
 }
 
 /* Between words. "*libfoo-c++.a:bar.o" is one. */
