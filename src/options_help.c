@@ -29,6 +29,8 @@ static const char intro[] =
     "prog\n"
     "  Outline whatever a build links, with the build as it is:\n"
     "    mo-link -- make        (or add -Blibexec/mo-link to the linker flags)\n"
+    "    (the only right way if the link uses --gc-sections: helpers made beforehand\n"
+    "    keep alive what it would drop)\n"
     "  Ask why a function did not get smaller:\n"
     "    mo-link --explain=main *.o\n";
 

@@ -101,7 +101,8 @@ static void add_slot(struct reading *reading, const char *key, struct unit_place
     reading->slots.items[number].alike++;
 }
 
-/* GNU ld names members of thin archives by their own path. */
+/* GNU ld names members of thin archives by their own path, mold by the archive's path and
+ * this one. */
 static const char *thin_path(struct reading *reading, const char *archive,
                              const char *member)
 {
@@ -131,10 +132,12 @@ static void add_archive(struct reading *reading, uint32_t file, struct bytes ima
         const struct archive_member *member = &archive.members[i];
         struct unit_place place = {file, i};
         add_slot(reading, key_of(reading, path, member->name), place, member->image);
-        if (archive.thin)
-            add_slot(reading,
-                     key_of(reading, thin_path(reading, path, member->name), NULL),
-                     place, member->image);
+        if (!archive.thin)
+            continue;
+        const char *own = thin_path(reading, path, member->name);
+        add_slot(reading, key_of(reading, own, NULL), place, member->image);
+        if (strcmp(own, member->name) != 0)
+            add_slot(reading, key_of(reading, path, own), place, member->image);
     }
     reading->archives[file] = archive;
 }

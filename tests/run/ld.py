@@ -302,6 +302,14 @@ def case_thin_archive(place):
     place.compile("main.c", "one.c", "two.c", "unneeded.c")
     place.must(["ar", "rcsT", "other/libthin.a", "unneeded.o", "one.o", "two.o"])
     place.both(["main.o", "other/libthin.a"])
+    for name in "one.o", "two.o":
+        shutil.copy(os.path.join(place.folder, name), os.path.join(place.folder, "other"))
+    place.must(["ar", "rcsT", "other/libbeside.a", "other/one.o", "other/two.o"])
+    words = ["main.o", "other/libbeside.a"]
+    place.both(words)
+    report = place.link([*words, "-o", "prog"], ours=True, flags="-R").stdout
+    if "one.o" not in report:
+        raise Failed("the thin archive is not outlined:\n" + report)
 
 
 def case_response_file(place):
