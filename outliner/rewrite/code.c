@@ -106,16 +106,10 @@ static bool retarget(struct code_writer *writer, const struct insn *insn,
 static bool retarget_all(struct code_writer *writer, struct error *err)
 {
     const struct program *program = writer->rewrite->program;
-    const struct code *code = &program->code[writer->code];
-    for (uint32_t f = 0; f < code->function_count; f++) {
-        const struct function *function = &program->functions[code->first_function + f];
-        for (uint32_t i = 0; i < function->insn_count; i++) {
-            uint32_t number = function->first_insn + i;
-            const struct insn *insn = &program->insns[number];
-            if ((insn->traits & INSN_PC_RELATIVE) &&
-                insn_is_resolved(program, number) && !retarget(writer, insn, err))
-                return false;
-        }
+    const struct layout *layout = writer->layout;
+    for (uint32_t i = 0; i < layout->branch_count; i++) {
+        if (!retarget(writer, &program->insns[layout->branches[i]], err))
+            return false;
     }
     return true;
 }

@@ -85,105 +85,7 @@ static struct offsets place_section(struct placer *placer)
     return offsets_make(placer->arena, placer->pieces.items, placer->pieces.count);
 }
 
-bool insn_is_resolved(const struct program *program, uint32_t insn)
-{
-    const struct insn *of = &program->insns[insn];
-    if (!(of->traits & INSN_PC_RELATIVE) || of->target == NO_INDEX)
-        return false;
-    if (!(of->traits & INSN_RELOCATED))
-        return true;
-    /* `mov $symbol, local(%rip)` has both: a relocated immediate beside a resolved
-     * field. */
-    uint32_t first = 0, count = program_relocs(program, insn, &first);
-    const struct section *section = program_section(
-        program, program->functions[program_function_of_insn(program, insn)].code);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct reloc_kind *kind =
-            program->target->reloc_kind(section->relocs[first + i].type);
-        if (!kind || (kind->kind != RELOC_ABSOLUTE && kind->kind != RELOC_NONE &&
-                      kind->kind != RELOC_SIZE))
-            return false;
-    }
-    return true;
-}
-
-/* A branch that has not become longer reaches. */
-static bool is_no_farther(int64_t old, int64_t new)
-{
-    return old < 0 ? new >= old &&new <= 0 : new >= 0 && new <= old;
-}
-
-static bool reaches(const struct program *program, const struct layout *layout,
-                    const struct insn *insn, const uint8_t *bytes)
-{
-    uint8_t out[CODE_BYTES];
-    int64_t from = offsets_start(&layout->offsets, insn->offset);
-    int64_t to = offsets_start(&layout->offsets, insn->target);
-    int64_t distance = (int64_t)insn->target - (int64_t)insn->offset;
-    if (insn->flow != FLOW_NEXT && is_no_farther(distance, to - from))
-        return true;
-    return program->target->retarget(bytes, insn->length, to - from, out);
-}
-
-static bool fail_reach(const struct program *program, uint32_t code,
-                       const struct insn *insn, struct error *err)
-{
-    struct place place = object_place(program_object(program, code),
-                                      program->code[code].section, insn->offset);
-    return fail(err, &place,
-                "a branch cannot reach its target after outlining (a bug of mo-link); "
-                "--keep this function");
-}
-
-struct edits {
-    struct edit *items;
-    uint32_t count, capacity;
-};
-
-/* Adds an edit for each branch of a function that cannot reach any more. */
-static bool widen_function(const struct placer *placer, const struct layout *layout,
-                           const struct function *function, struct edits *added,
-                           struct error *err)
-{
-    const struct program *program = placer->program;
-    const uint8_t *bytes = program_section(program, placer->code)->data.at;
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t number = function->first_insn + i;
-        const struct insn *insn = &program->insns[number];
-        if (!(insn->traits & INSN_PC_RELATIVE) || !insn_is_resolved(program, number))
-            continue;
-        const struct piece *piece = offsets_piece(&layout->offsets, insn->offset);
-        if (piece->kind == PIECE_REPLACED || piece_keeps_branch(piece, insn) ||
-            reaches(program, layout, insn, bytes + insn->offset))
-            continue;
-        struct edit edit = {.insn = number,
-                            .insn_count = 1,
-                            .start = insn->offset,
-                            .end = insn->offset + insn->length,
-                            .site = NO_INDEX,
-                            .helper = NO_INDEX};
-        if (function->refusal != REFUSAL_NONE ||
-            !program->target->widen(bytes + insn->offset, insn->length, &edit.code))
-            return fail_reach(program, placer->code, insn, err);
-        array_push(placer->arena, added, edit);
-    }
-    return true;
-}
-
-static bool widen_section(const struct placer *placer, const struct layout *layout,
-                          struct edits *added, struct error *err)
-{
-    const struct code *code = &placer->program->code[placer->code];
-    for (uint32_t f = 0; f < code->function_count; f++) {
-        const struct function *function =
-            &placer->program->functions[code->first_function + f];
-        if (!widen_function(placer, layout, function, added, err))
-            return false;
-    }
-    return true;
-}
-
-static void merge_edits(struct placer *placer, const struct edits *added)
+static void merge_edits(struct placer *placer, const struct new_edits *added)
 {
     uint32_t count = placer->edit_count + added->count;
     struct edit *all = arena_new_array(placer->arena, struct edit, count);
@@ -194,83 +96,18 @@ static void merge_edits(struct placer *placer, const struct edits *added)
     placer->edit_count = count;
 }
 
-/* The branch stays in its function. */
-static bool is_inside(const struct function *function, const struct insn *insn)
-{
-    return (insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
-           (insn->traits & INSN_PC_RELATIVE) && insn->target != NO_INDEX &&
-           insn->target >= function->start && insn->target < function->end;
-}
-
-/* Adds an edit for each long branch of a function that a short one can do for. */
-static void narrow_function(const struct placer *placer, const struct layout *layout,
-                            const struct function *function, struct edits *added)
-{
-    const struct program *program = placer->program;
-    const uint8_t *bytes = program_section(program, placer->code)->data.at;
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t number = function->first_insn + i;
-        const struct insn *insn = &program->insns[number];
-        struct edit edit = {.insn = number,
-                            .insn_count = 1,
-                            .start = insn->offset,
-                            .end = insn->offset + insn->length,
-                            .site = NO_INDEX,
-                            .helper = NO_INDEX};
-        if (!is_inside(function, insn) || !insn_is_resolved(program, number) ||
-            offsets_piece(&layout->offsets, insn->offset)->kind == PIECE_REPLACED ||
-            !program->target->narrow(bytes + insn->offset, insn->length, &edit.code))
-            continue;
-        int64_t from = offsets_start(&layout->offsets, insn->offset);
-        int64_t distance = offsets_start(&layout->offsets, insn->target) - from;
-        uint8_t out[CODE_BYTES];
-        if (distance > 0) /* what is behind it comes nearer */
-            distance -= insn->length - edit.code.length;
-        if (program->target->retarget(edit.code.bytes, edit.code.length, distance, out))
-            array_push(placer->arena, added, edit);
-    }
-}
-
-/* No branch in it may have to be widened later: then nothing in it ever moves apart,
- * and what is near stays near. Only short branches to other functions may have to be.
- */
-static bool only_shrinks(const struct program *program, const struct function *function)
-{
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        uint32_t number = function->first_insn + i;
-        const struct insn *insn = &program->insns[number];
-        struct code_bytes longer;
-        if ((insn->flow == FLOW_JUMP || insn->flow == FLOW_BRANCH) &&
-            !is_inside(function, insn) && insn_is_resolved(program, number) &&
-            program->target->widen(program_bytes(program, number), insn->length,
-                                   &longer))
-            return false;
-    }
-    return function->refusal == REFUSAL_NONE;
-}
-
-static void narrow_section(const struct placer *placer, const struct layout *layout,
-                           struct edits *added)
-{
-    const struct code *code = &placer->program->code[placer->code];
-    for (uint32_t f = 0; f < code->function_count; f++) {
-        const struct function *function =
-            &placer->program->functions[code->first_function + f];
-        if (only_shrinks(placer->program, function))
-            narrow_function(placer, layout, function, added);
-    }
-}
-
 static bool layout_section(struct placer *placer, bool narrow, struct layout *layout,
                            struct error *err)
 {
+    branches_find(placer->arena, placer->program, placer->code, layout);
     for (;;) {
-        struct edits added = {0};
+        struct new_edits added = {0};
         layout->offsets = place_section(placer);
-        if (!widen_section(placer, layout, &added, err))
+        if (!branches_widen(placer->arena, placer->program, placer->code, layout, &added,
+                            err))
             return false;
         if (narrow && placer->program->target->narrow && added.count == 0)
-            narrow_section(placer, layout, &added);
+            branches_narrow(placer->arena, placer->program, placer->code, layout, &added);
         layout->edits = (struct edit_list){placer->edits, placer->edit_count};
         if (added.count == 0)
             return true;

@@ -88,6 +88,10 @@ bool piece_keeps_branch(const struct piece *piece, const struct insn *insn);
 struct layout {
     struct edit_list edits; /* of this section; none: it keeps every byte */
     struct offsets offsets;
+    /* Of one that has edits: its instructions with a PC-relative field that no relocation
+     * fills (which need not be branches), in order. */
+    const uint32_t *branches;
+    uint32_t branch_count;
 };
 
 /* One layout for each code section of the program; `narrow`: with short branches where
@@ -96,8 +100,22 @@ MO_MUST_CHECK bool layouts_make(struct arena *arena, const struct program *progr
                                 const struct edit_list *edits, bool narrow,
                                 const struct layout **out, struct error *err);
 
+/* --- branches.c --- */
 /* The instruction has a PC-relative field that no relocation fills. */
 bool insn_is_resolved(const struct program *program, uint32_t insn);
+/* All of them in a code section. */
+void branches_find(struct arena *arena, const struct program *program, uint32_t code,
+                   struct layout *layout);
+struct new_edits {
+    struct edit *items;
+    uint32_t count, capacity;
+};
+/* More edits: for those that cannot reach, and for long ones that need not be. */
+MO_MUST_CHECK bool branches_widen(struct arena *arena, const struct program *program,
+                                  uint32_t code, const struct layout *layout,
+                                  struct new_edits *added, struct error *err);
+void branches_narrow(struct arena *arena, const struct program *program, uint32_t code,
+                     const struct layout *layout, struct new_edits *added);
 
 /* --- helpers.c --- */
 
