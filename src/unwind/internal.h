@@ -120,6 +120,22 @@ struct target_place fde_target(const struct object *object, const struct walk *w
 /* The order of frames.fdes: code section, start, section, offset. */
 int fde_compare(const void *left, const void *right);
 
+/* What some sections of an object hold, in file order. */
+struct frames_piece {
+    struct cie *cies;
+    uint32_t cie_count;
+    struct fde *fdes; /* `cie` counts from the first one of the piece */
+    uint32_t fde_count;
+};
+/* Of the sections from `first` up to `end`. */
+MO_MUST_CHECK bool frames_read_sections(struct arena *arena, const struct object *object,
+                                        uint32_t first, uint32_t end,
+                                        struct row_table *rows, struct frames_piece *out,
+                                        struct error *err);
+/* All pieces of an object, in order. (Takes what is in them.) */
+struct frames frames_join(struct arena *arena, const struct frames_piece *pieces,
+                          uint32_t count);
+
 /* --- image.c --- */
 
 /* One record that is given to libdwarf, and what comes back. */

@@ -12,6 +12,7 @@ struct reader {
     struct arena *arena; /* of the values that are made */
     struct arena *stage; /* of what it takes to make them */
     const struct object *object;
+    uint32_t first, end; /* its sections that are read */
     array_of(struct walk) walks;
     uint32_t entry_count, cie_count, fde_count;
 };
@@ -21,7 +22,7 @@ struct reader {
 static bool walk_all(struct reader *reader, struct error *err)
 {
     const struct object *object = reader->object;
-    for (uint32_t i = 1; i < object->section_count; i++) {
+    for (uint32_t i = reader->first; i < reader->end; i++) {
         struct walk walk;
         if (!section_is_frame(&object->sections[i]))
             continue;
@@ -212,8 +213,9 @@ static bool refuse_overlaps(struct fde *fdes, uint32_t count)
     return any;
 }
 
-static struct frames make_frames(struct reader *reader, struct row_table *rows,
-                                 const struct entry *entries)
+/* In file order. */
+static struct frames_piece make_piece(struct reader *reader, struct row_table *rows,
+                                      const struct entry *entries)
 {
     const struct object *object = reader->object;
     struct cie *cies = arena_new_array(reader->arena, struct cie, reader->cie_count);
@@ -237,24 +239,72 @@ static struct frames make_frames(struct reader *reader, struct row_table *rows,
         }
     }
     assert(entry_at == reader->entry_count && fde_count == reader->fde_count);
-    qsort(fdes, fde_count, sizeof *fdes, fde_compare);
-    if (refuse_overlaps(fdes, fde_count))
-        qsort(fdes, fde_count, sizeof *fdes, fde_compare);
-    return (struct frames){cies, cie_count, fdes, fde_count};
+    return (struct frames_piece){cies, cie_count, fdes, fde_count};
+}
+
+bool frames_read_sections(struct arena *arena, const struct object *object,
+                          uint32_t first, uint32_t end, struct row_table *rows,
+                          struct frames_piece *out, struct error *err)
+{
+    struct reader reader = {.arena = arena,
+                            .stage = arena_new(),
+                            .object = object,
+                            .first = first,
+                            .end = end};
+    bool ok = walk_all(&reader, err);
+    if (ok) {
+        struct entry *entries = gather_entries(&reader);
+        image_read(reader.stage, object, entries, reader.entry_count);
+        *out = make_piece(&reader, rows, entries);
+    }
+    arena_free(reader.stage);
+    return ok;
+}
+
+/* All of them behind each other. */
+static struct frames_piece join(struct arena *arena, const struct frames_piece *pieces,
+                                uint32_t count)
+{
+    uint32_t cies = 0, fdes = 0;
+    if (count == 1)
+        return pieces[0];
+    for (uint32_t i = 0; i < count; i++) {
+        cies += pieces[i].cie_count;
+        fdes += pieces[i].fde_count;
+    }
+    struct frames_piece all = {arena_new_array(arena, struct cie, cies), 0,
+                               arena_new_array(arena, struct fde, fdes), 0};
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t f = 0; f < pieces[i].fde_count; f++) {
+            struct fde *fde = &all.fdes[all.fde_count++];
+            *fde = pieces[i].fdes[f];
+            fde->cie += all.cie_count;
+        }
+        for (uint32_t c = 0; c < pieces[i].cie_count; c++)
+            all.cies[all.cie_count++] = pieces[i].cies[c];
+    }
+    return all;
+}
+
+struct frames frames_join(struct arena *arena, const struct frames_piece *pieces,
+                          uint32_t count)
+{
+    struct frames_piece all = join(arena, pieces, count);
+    if (all.fde_count)
+        qsort(all.fdes, all.fde_count, sizeof *all.fdes, fde_compare);
+    if (refuse_overlaps(all.fdes, all.fde_count))
+        qsort(all.fdes, all.fde_count, sizeof *all.fdes, fde_compare);
+    return (struct frames){all.cies, all.cie_count, all.fdes, all.fde_count};
 }
 
 bool frames_read(struct arena *arena, const struct object *object,
                  struct row_table *rows, struct frames *out, struct error *err)
 {
-    struct reader reader = {.arena = arena, .stage = arena_new(), .object = object};
-    bool ok = walk_all(&reader, err);
-    if (ok) {
-        struct entry *entries = gather_entries(&reader);
-        image_read(reader.stage, object, entries, reader.entry_count);
-        *out = make_frames(&reader, rows, entries);
-    }
-    arena_free(reader.stage);
-    return ok;
+    struct frames_piece piece;
+    if (!frames_read_sections(arena, object, 1, object->section_count, rows, &piece, err))
+        return false;
+    *out = frames_join(arena, &piece, 1);
+    return true;
 }
 
 /* --- asking --- */
