@@ -16,6 +16,7 @@
  * What we cannot follow goes to the real linker as it came, and so does every link that
  * fails: what the user sees then are its messages and its status.
  */
+#define _XOPEN_SOURCE 700 /* realpath() */
 #include "ld.h"
 
 #include "mo/array.h"
@@ -41,6 +42,8 @@ struct step {
     struct trace trace;
     struct choice choice;
     struct places places;
+    const char *target; /* the output, where it really lies; its mode */
+    mode_t mode;
     struct extent before;
     double started, linked, outlined; /* seconds, for -v */
 };
@@ -238,8 +241,8 @@ static bool link_second(struct step *step)
     struct error err = {0};
     struct extent after = {0};
     const char *helpers = path_join(session, step->scratch, HELPERS_FILE);
-    const char *output = arena_format(session, "%s.mo-link-%ld", step->command.output,
-                                      (long)getpid());
+    const char *output =
+        arena_format(session, "%s.mo-link-%ld", step->target, (long)getpid());
     struct arguments arguments =
         arguments_second(session, step->real, &step->command, &step->choice, helpers,
                          output, step->command.map ? NULL : step->map);
@@ -249,7 +252,7 @@ static bool link_second(struct step *step)
         fault = err.message;
     else
         fault = second_fault(step, &outcome, helpers, output, &after);
-    if (!fault && rename(output, step->command.output) != 0)
+    if (!fault && (chmod(output, step->mode) != 0 || rename(output, step->target) != 0))
         fault = "cannot rename the output";
     if (fault) {
         unlink(output);
@@ -278,11 +281,26 @@ static bool link_second(struct step *step)
 
 /* --- the whole --- */
 
-/* A link that writes to a device or a pipe cannot be replaced by another. */
-static bool is_regular(const char *path)
+/* Where the first link's output lies, and whether another may take its place. GNU ld,
+ * gold and mold write through a symbolic link, lld replaces it; behind a link that was
+ * left is what they wrote. A device or a pipe cannot be replaced, nor a file of several
+ * names, under which the user would find two programs. */
+static bool find_target(struct step *step)
 {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    char *real = realpath(step->command.output, NULL);
+    if (!real)
+        return false;
+    step->target = arena_strdup(step->session, real);
+    free(real);
+    if (stat(step->target, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    step->mode = status.st_mode & 07777;
+    if (status.st_nlink > 1)
+        fprintf(stderr,
+                "mo-link: %s: linked without outlining: it has other names (hard links)\n",
+                step->command.output);
+    return status.st_nlink == 1;
 }
 
 static enum verdict link_in_scratch(struct step *step)
@@ -295,7 +313,7 @@ static enum verdict link_in_scratch(struct step *step)
     if (verdict != LINKED)
         return verdict;
     deliver_messages(&step->command, step->first.err);
-    bool better = is_regular(step->command.output) && outline(step) &&
+    bool better = find_target(step) && outline(step) &&
                   !signals_caught() && link_second(step);
     if (signals_caught())
         return INTERRUPTED;

@@ -421,6 +421,43 @@ def case_wrap(place):
         raise Failed(f"outlined before: {result.stderr}{place.execute('prog')}")
 
 
+def case_output_elsewhere(place):
+    """Through a symbolic link, or not, as the linker does; the mode, too."""
+    place.compile("main.c", "one.c", "two.c")
+    files = ["main.o", "one.o", "two.o"]
+    found = []
+    for ours in False, True:
+        for name in "real", "link":
+            path = os.path.join(place.folder, name)
+            if os.path.lexists(path):
+                os.remove(path)
+        with open(os.path.join(place.folder, "real"), "w") as file:
+            os.chmod(file.fileno(), 0o751)
+        os.symlink("real", os.path.join(place.folder, "link"))
+        result = place.link([*files, "-o", "link"], ours)
+        if result.returncode != 0:
+            raise Failed(result.stderr)
+        path = os.path.join(place.folder, "link")
+        found.append((os.path.islink(path), os.stat(path).st_mode,
+                      os.stat(os.path.join(place.folder, "real")).st_size > 0))
+    if not any("mo_outlined" in symbol for symbol in place.symbols("link")):
+        raise Failed("not outlined: " + result.stderr)
+    if found[0] != found[1]:
+        raise Failed(f"link, mode, file: {found}")
+
+
+def case_output_of_two_names(place):
+    if place.linker != "mold": # the others replace the file
+        return
+    place.compile("main.c", "one.c", "two.c")
+    place.link(["main.o", "-r", "-o", "prog"], ours=False)
+    os.link(os.path.join(place.folder, "prog"), os.path.join(place.folder, "name"))
+    said = place.link(["main.o", "one.o", "two.o", "-o", "prog"], ours=True).stderr
+    same = os.path.samefile(*(os.path.join(place.folder, name) for name in ("prog", "name")))
+    if not same or "it has other names" not in said:
+        raise Failed(f"same file: {same}: {said}")
+
+
 def case_prints(place):
     place.compile("main.c", "one.c", "two.c")
     new = place.both(["main.o", "one.o", "two.o", "-Wl,-M"])
