@@ -65,6 +65,10 @@ struct symbol {
     uint8_t other;    /* st_other: visibility and machine bits */
 };
 
+/* The bits of a value that are an address. A name of data may carry a tag above them,
+ * which memory accesses ignore or check: Clang's HWASan adds it to symbols. */
+#define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
+
 struct group {
     uint32_t signature; /* symbol index */
     uint32_t flags;     /* GRP_COMDAT */

@@ -31,8 +31,9 @@ static void note_places(struct lift *lift, uint32_t object, uint32_t from)
         int64_t offset = wrapping_add((int64_t)symbol->value, reloc->addend);
         uint32_t insn = program_insn_of_reloc(lift->program, code, reloc);
         offset = wrapping_add(offset, insn_reloc_bias(lift->program, insn, reloc));
-        struct data_place place = {object, symbol->section, (uint32_t)offset};
-        if (offset >= 0 && offset < NO_INDEX)
+        uint64_t address = (uint64_t)offset & ADDRESS_BITS;
+        struct data_place place = {object, symbol->section, (uint32_t)address};
+        if (address < NO_INDEX)
             array_push(lift->arena, &lift->places, place);
     }
 }

@@ -152,6 +152,14 @@ static bool check_links(const struct checker *checker, struct arena *stage)
     return true;
 }
 
+/* Where the symbol lies without its tag. Code and what describes it have none. */
+static uint64_t untagged(const struct section *section, const struct symbol *symbol)
+{
+    bool data = (section->flags & SHF_ALLOC) && !(section->flags & SHF_EXECINSTR) &&
+                !section_is_frame(section) && symbol->type == STT_OBJECT;
+    return data ? symbol->value & ADDRESS_BITS : symbol->value;
+}
+
 static bool check_symbol(const struct checker *checker, uint32_t index)
 {
     const struct object *object = checker->object;
@@ -171,8 +179,8 @@ static bool check_symbol(const struct checker *checker, uint32_t index)
             checker, "symbol %" PRIu32 " (%s) is in section %" PRIu32 " of %" PRIu32,
             index, symbol->name, symbol->section, object->section_count);
     const struct section *section = &object->sections[symbol->section];
-    uint64_t size = section->data.size;
-    if (symbol->value > size || symbol->size > size - symbol->value)
+    uint64_t size = section->data.size, start = untagged(section, symbol);
+    if (start > size || symbol->size > size - start)
         return section_fail(checker, symbol->section, symbol->value,
                             "symbol %s (0x%" PRIx64
                             " bytes) leaves the section, which ends at 0x%" PRIx64,

@@ -190,6 +190,32 @@ START_TEST(joined_debug)
 }
 END_TEST
 
+/* Data may carry tags above their addresses; what lies beyond a section without them, and
+ * code with them, is still an error. */
+START_TEST(tagged_data)
+{
+    const uint64_t tag = UINT64_C(0x8e) << 56;
+    struct sketch *a = sketch_new(arena, "a.o");
+    uint32_t text = sketch_section(a, ".text", SHF_ALLOC | SHF_EXECINSTR, "\xc3", 1);
+    uint32_t data = sketch_section(a, ".data", SHF_ALLOC | SHF_WRITE, "12345678", 8);
+    uint32_t name = sketch_symbol(a, "x", STB_GLOBAL, data, tag + 4, 4);
+    a->symbols[name].type = STT_OBJECT;
+    sketch_reloc(a, data, 0, name, R_X86_64_64, 0);
+    const struct object *b = write_and_read(&a->object);
+    ck_assert(find_symbol(b, "x")->value == tag + 4);
+    const struct object *alone[] = {b}, *merged = NULL;
+    ck_assert(objects_merge(arena, "m.o", &(struct objects){alone, 1}, &merged, &err));
+    ck_assert(find_symbol(merged, "x")->value == tag + 4);
+    struct error why = {0};
+    a->symbols[name].value = tag + 5;
+    ck_assert(!object_check(&a->object, &why));
+    a->symbols[name].value = tag + (UINT64_C(1) << 55);
+    ck_assert(!object_check(&a->object, &why));
+    a->symbols[name] = (struct symbol){"f", tag, 1, text, STB_GLOBAL, STT_OBJECT, 0};
+    ck_assert(!object_check(&a->object, &why));
+}
+END_TEST
+
 START_TEST(queries)
 {
     struct sketch *a = sketch_new(arena, "a.o");
@@ -305,6 +331,7 @@ int main(void)
     tcase_add_test(tests, joined_frames);
     tcase_add_test(tests, joined_behind);
     tcase_add_test(tests, joined_debug);
+    tcase_add_test(tests, tagged_data);
     tcase_add_test(tests, queries);
     tcase_add_test(tests, malformed);
     tcase_add_test(tests, truncated);
