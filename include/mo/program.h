@@ -54,6 +54,8 @@ struct function {
     uint64_t keeps;       /* registers live at its entry, though no call by the ABI puts
                              anything there: it saves them for callers who count on that
                              (preserve_most and its kin; liveness) */
+    uint64_t results;     /* scratch registers that it may hand to its callers, though no
+                             function by the ABI does (results.c) */
     bool opaque;          /* may be data: has no instructions, keeps its bytes (islands.c) */
     bool fixed;           /* keeps its distance from the function before it */
     bool shared;          /* other functions (not its cold part) jump to its middle */

@@ -203,14 +203,15 @@ static bool tail_site(const struct facts *facts, const struct payload *payload,
 
 /* A register that can keep the link register: dead across the payload, and one that the
  * function writes anyway (a caller may count on all others, -fipa-ra) without having
- * saved it (preserve_most: it looks dead behind the load that restores it). */
+ * saved it (preserve_most: it looks dead behind the load that restores it) or handing it
+ * out. */
 static uint8_t find_scratch(const struct facts *facts, const struct payload *payload,
                             uint32_t insn)
 {
     const struct target *target = facts->program->target;
     const struct function *function = function_of(facts, insn);
     uint64_t regs = target->scratch_registers & function->written & ~function->keeps &
-                    ~payload->touched;
+                    ~function->results & ~payload->touched;
     if (regs == 0) {
         return UINT8_MAX;
     }

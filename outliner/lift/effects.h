@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to callees.c, effects.c and liveness.c: what calls and jumps lead to, and what
+ * Private to callees.c, effects.c, results.c and liveness.c: what calls and jumps lead to, and what
  * runs of instructions do to liveness.
  */
 #ifndef MO_OUTLINER_EFFECTS_H
@@ -52,5 +52,29 @@ struct summary lift_summarise(const struct program *program, uint32_t first,
 uint32_t lift_straight_line(const struct program *program, uint32_t first);
 /* Fills what functions say of themselves as helpers. */
 void lift_summarise_helpers(struct program *program);
+
+/* --- results.c --- */
+
+/* A callee from which somebody expects more than the ABI lets it return. */
+struct result {
+    uint32_t function; /* index */
+    uint64_t regs;
+};
+
+/* What one worker has found of them. */
+struct results {
+    struct arena *arena;
+    struct program *program;
+    array_of(struct result) found;
+};
+
+/* Behind the instruction these registers are live; fills function.results of its own
+ * function. */
+void results_note(struct results *results, uint32_t insn, uint64_t live);
+/* A function of which nobody knows what is live. */
+void results_note_unknown(struct results *results, uint32_t function);
+/* Completes function.results, once all have been looked at. */
+void results_spread(struct arena *stage, struct program *program,
+                    const struct results *results, uint32_t count);
 
 #endif

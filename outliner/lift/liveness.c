@@ -182,13 +182,14 @@ static uint64_t marked_registers(const struct target *target)
     return link_bit(target) | target->veneer_registers;
 }
 
-static void mark(const struct program *program, const struct block *block,
-                 uint8_t *marks)
+static void mark(struct results *results, const struct block *block, uint8_t *marks)
 {
+    const struct program *program = results->program;
     const struct target *target = program->target;
     struct regset live = block->live_out;
     for (uint32_t i = block->first_insn + block->insn_count; i-- > block->first_insn;) {
         struct regset uses, kills;
+        results_note(results, i, live.regs);
         insn_effects(program, i, &uses, &kills);
         live.regs = (live.regs & ~kills.regs) | uses.regs;
         marks[i] = (uint8_t)((live.regs & link_bit(target) ? MARK_LINK : 0) |
@@ -210,27 +211,30 @@ struct parts {
     struct program *program;
     struct stretches stretches;
     uint8_t *marks; /* by instruction; NULL: the target has no such registers */
+    struct results results[MOST_WORKERS];
 };
 
 static void solve_part(void *context, uint32_t part, uint32_t worker)
 {
-    const struct parts *parts = context;
+    struct parts *parts = context;
     struct stretch stretch = parts->stretches.items[part];
     struct program *program = parts->program;
+    struct results *results = &parts->results[worker];
     struct arena *stage = arena_new();
     uint32_t most = lift_most_blocks(program, stretch);
     struct regset *ins = arena_new_array(stage, struct regset, most);
     struct shape *shapes = arena_new_array(stage, struct shape, most);
-    (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
         struct function *function = &program->functions[f];
-        if (function->refusal != REFUSAL_NONE)
+        if (function->refusal != REFUSAL_NONE) {
+            results_note_unknown(results, f);
             continue;
+        }
         solve(program, function, ins, shapes);
         if (function->block_count)
             function->keeps = ins[0].regs & ~program->target->call_uses.regs;
         for (uint32_t b = 0; parts->marks && b < function->block_count; b++)
-            mark(program, &program->blocks[function->first_block + b], parts->marks);
+            mark(results, &program->blocks[function->first_block + b], parts->marks);
     }
     arena_free(stage);
 }
@@ -272,7 +276,12 @@ void lift_liveness(struct lift *lift)
                           .stretches = program_stretches(stage, program, PART_INSNS)};
     if (marked_registers(program->target))
         parts.marks = arena_new_array(stage, uint8_t, program->insn_count);
+    for (uint32_t w = 0; w < MOST_WORKERS && (w == 0 || w < program->workers); w++)
+        parts.results[w] = (struct results){.arena = arena_new(), .program = program};
     parallel_do(program->workers, parts.stretches.count, solve_part, &parts);
+    results_spread(stage, program, parts.results, MOST_WORKERS);
+    for (uint32_t w = 0; w < MOST_WORKERS; w++)
+        arena_free(parts.results[w].arena);
     if (parts.marks)
         parallel_do(program->workers, parts.stretches.count, keep_marks, &parts);
     arena_free(stage);
