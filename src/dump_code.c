@@ -71,6 +71,7 @@ static const struct {
     {INSN_FORBIDDEN,     "forbidden"    },
     {INSN_LINK_LIVE,     "link-live"    },
     {INSN_VENEER_LIVE,   "veneer-live"  },
+    {INSN_FRAME_COPY,    "frame-copy"   },
     {INSN_INDEXED,       "indexed"      },
     {INSN_INNER,         "inner"        },
     {INSN_WRAPPED,       "wrapped"      },
@@ -79,7 +80,7 @@ static const struct {
 static void print_traits(FILE *out, const struct insn *insn)
 {
     const uint32_t sp = INSN_SP_MEMORY | INSN_SP_COPY | INSN_SP_ADJUST |
-                        INSN_SP_FROM_FRAME | INSN_FRAME_MEMORY;
+                        INSN_SP_FROM_FRAME | INSN_FRAME_MEMORY | INSN_FRAME_COPY;
     for (size_t i = 0; i < sizeof trait_names / sizeof *trait_names; i++) {
         if (insn->traits & trait_names[i].trait)
             fprintf(out, " %s", trait_names[i].name);

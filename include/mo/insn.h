@@ -86,9 +86,11 @@ enum insn_trait {
                                     action (set by the lifter) */
     INSN_INNER = 1u << 25,       /* a call that may be made with other things above its
                                     return address (set by the lifter: inner_calls.c) */
+    INSN_FRAME_COPY = 1u << 28,  /* other register = frame register + sp_value (+ index) (not
+                                    every target says so) */
     INSN_WRAPPED = 1u << 27, /* refers to a name that `ld --wrap` gives another meaning in
                                 other files (set by the lifter) */
-    INSN_INDEXED = 1u << 26,     /* with SP_MEMORY or FRAME_MEMORY: an index is added, too
+    INSN_INDEXED = 1u << 26,     /* with SP_MEMORY, FRAME_MEMORY, FRAME_COPY: an index is added, too
                                     (not every target says so) */
     INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
 };

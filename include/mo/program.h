@@ -62,6 +62,10 @@ struct function {
     bool red_zone;        /* may keep bytes below SP */
     bool signs;           /* signs its return address somewhere */
     bool has_calls;
+    /* Bytes below the entry SP, where calls push (depth.c): the least depth at which it
+     * makes a call by the ABI (INT32_MIN: an unknown one), and at which it looks at memory
+     * near SP that cannot be told (INT32_MAX - 1: an unknown one); INT32_MAX: nowhere. */
+    int32_t call_depth, look_depth;
     bool blind;           /* looks neither at its return address nor above it, and goes
                              on to nobody who does (inner calls) */
     /* A helper without branches, as its callers see it: what it reads of theirs, what it

@@ -12,10 +12,11 @@
  *
  * The depth is known or it is not; unknown never proves anything.
  */
-#include "outliner/lift/lift.h"
+#include "outliner/lift/effects.h"
 
 struct state {
     bool reached, depth_known, frame_known;
+    bool frame_foreign; /* the frame register holds something that was not made of SP */
     int64_t depth; /* entry SP - SP, bytes */
     int64_t frame; /* entry SP - frame register, bytes */
 };
@@ -39,6 +40,10 @@ static bool join(struct state *into, const struct state *from)
     bool changed = false;
     if (into->depth_known && (!from->depth_known || from->depth != into->depth)) {
         into->depth_known = false;
+        changed = true;
+    }
+    if (into->frame_foreign && !from->frame_foreign) {
+        into->frame_foreign = false;
         changed = true;
     }
     if (into->frame_known && (!from->frame_known || from->frame != into->frame)) {
@@ -67,8 +72,10 @@ static void step(const struct target *target, const struct insn *insn,
     if (insn->traits & INSN_FRAME_SET) {
         state->frame_known = before.depth_known;
         state->frame = before.depth - insn->sp_value;
+        state->frame_foreign = false;
     } else if (insn->defs & frame) {
         state->frame_known = false;
+        state->frame_foreign = true;
     }
 }
 
@@ -140,16 +147,41 @@ static bool rows_agree(const struct program *program, const struct state *state,
     return true;
 }
 
-/* Memory through the frame register that lies, or may lie, below SP. */
-static bool below_stack(const struct walker *walker, const struct insn *insn,
+/* Compilers move what needs the frame register alone in front of the `sub` that makes
+ * room. How far SP will be lowered in the entry block before anything can be done with a
+ * pointer, bytes. By 128, the size of the red zone, inline assembly steps over it. */
+static int64_t room_to_come(const struct walker *walker, uint32_t number)
+{
+    enum { RED_ZONE = 128 };
+    const struct program *program = walker->lift->program;
+    const struct function *function = &program->functions[walker->function];
+    const struct block *entry = &program->blocks[function->first_block];
+    int64_t room = 0;
+    for (uint32_t i = number + 1; i < entry->first_insn + entry->insn_count; i++) {
+        const struct insn *insn = &program->insns[i];
+        if ((insn->traits & (INSN_FAULTS | INSN_SP_OPAQUE)) || insn->flow != FLOW_NEXT ||
+            insn->sp_value == -RED_ZONE)
+            break;
+        if (insn->traits & INSN_SP_ADJUST)
+            room -= insn->sp_value;
+    }
+    return room;
+}
+
+/* Memory through the frame register, or a pointer made of it, that lies, or may lie,
+ * below SP. */
+static bool below_stack(const struct walker *walker, uint32_t number,
                         const struct state *state)
 {
-    if (!(insn->traits & INSN_FRAME_MEMORY) || !walker->sets_frame ||
-        insn->sp_value >= 0)
+    const struct insn *insn = &walker->lift->program->insns[number];
+    if (!(insn->traits & (INSN_FRAME_MEMORY | INSN_FRAME_COPY)) ||
+        !walker->sets_frame || insn->sp_value >= 0)
         return false;
     if (!state->frame_known || !state->depth_known)
-        return true;
-    return insn->sp_value < state->frame - state->depth;
+        return (insn->traits & INSN_FRAME_MEMORY) != 0; /* a pointer: looks_somewhere() */
+    int64_t below = state->frame - state->depth - insn->sp_value;
+    return below > 0 &&
+           ((insn->traits & INSN_FRAME_MEMORY) || below > room_to_come(walker, number));
 }
 
 /* A call that compilers made, for which they state rows. One to a helper may stand in the
@@ -164,6 +196,55 @@ static bool is_witness(const struct program *program, uint32_t number)
     if (insn_moves_frame(program, number, &body))
         return false;
     return callee == NO_INDEX || !program->code[program->functions[callee].code].helpers;
+}
+
+/* It adds an index to SP or the frame register, or makes a pointer of a frame register of
+ * which nobody knows where it is: nothing says where that goes. (A pointer to something
+ * above SP is not counted: it would have to be led down to where an array begins that is
+ * never addressed from there. One to something below is counted elsewhere.) */
+static bool looks_somewhere(const struct walker *walker, const struct insn *insn,
+                            const struct state *state)
+{
+    const uint32_t frame = INSN_FRAME_MEMORY | INSN_FRAME_COPY;
+    if (insn->traits & INSN_FRAME_SET)
+        return false;
+    if (insn->traits & INSN_SP_OPAQUE)
+        return true;
+    if ((insn->traits & frame) && (!walker->sets_frame || state->frame_foreign))
+        return false;
+    if (insn->traits & INSN_INDEXED)
+        return true;
+    return (insn->traits & INSN_FRAME_COPY) &&
+           (!state->frame_known || !state->depth_known);
+}
+
+/* Wherever the ABI is followed, SP is a multiple of 16 at a call (x86-64 psABI 3.2.2). The
+ * entry hook of a profiler is called as one comes in, and inline assembly that wants to
+ * call something first steps over what may lie below SP. A call to a helper: whoever put
+ * it there has asked. */
+static void note_call(struct walker *walker, uint32_t number, const struct state *state)
+{
+    enum { CALL_ALIGN = 16 };
+    const struct program *program = walker->lift->program;
+    struct function *function = &walker->lift->program->functions[walker->function];
+    uint32_t callee;
+    bool helper = program->insns[number].flow == FLOW_CALL &&
+                  lift_callee_of(program, number, &callee) == CALLEE_PRIVATE;
+    int64_t pushed = program->target->call_pushes;
+    if (helper || !state->depth_known)
+        function->call_depth = INT32_MIN;
+    else if ((state->depth + pushed) % CALL_ALIGN == 0 &&
+             state->depth < function->call_depth)
+        function->call_depth = (int32_t)state->depth;
+}
+
+static void note_look(struct walker *walker, const struct state *state)
+{
+    struct function *function = &walker->lift->program->functions[walker->function];
+    /* Unknown: deeper than any call. */
+    int64_t depth = state->depth_known ? state->depth : INT32_MAX - 1;
+    if (depth < function->look_depth)
+        function->look_depth = (int32_t)(depth < INT32_MIN ? INT32_MIN : depth);
 }
 
 static void check(struct walker *walker, uint32_t number, const struct state *state)
@@ -183,8 +264,14 @@ static void check(struct walker *walker, uint32_t number, const struct state *st
     if (insn->flow == FLOW_JUMP_INDIRECT && !table_of_insn(program, number) && !home &&
         !program->code[function->code].helpers)
         lift_seal(walker->lift, walker->function, REFUSAL_INDIRECT_JUMP, insn->offset);
-    if ((insn->traits & INSN_BELOW_SP) || below_stack(walker, insn, state))
+    if ((insn->traits & INSN_BELOW_SP) || below_stack(walker, number, state))
         function->red_zone = true;
+    if (program->target->call_pushes == 0)
+        return;
+    if (insn->flow == FLOW_CALL || insn->flow == FLOW_CALL_INDIRECT)
+        note_call(walker, number, state);
+    else if (looks_somewhere(walker, insn, state))
+        note_look(walker, state);
 }
 
 static void flow_to(struct walker *walker, uint32_t block, const struct state *state)
@@ -253,7 +340,7 @@ static void flow_on(struct walker *walker, uint32_t number, const struct state *
 static struct state entry_state(const struct program *program,
                                 const struct function *function)
 {
-    struct state entry = {true, true, false, 0, 0};
+    struct state entry = {true, true, false, true, 0, 0};
     uint32_t number =
         function->insn_count ? program_row(program, function->first_insn) : ROW_NONE;
     if (number == ROW_NONE || program->code[function->code].helpers)
@@ -269,6 +356,7 @@ static struct state entry_state(const struct program *program,
     entry.frame_known =
         !row->cfa_is_expression &&
         row->cfa_register == target->dwarf_of_register(target->frame_register);
+    entry.frame_foreign = false;
     entry.frame = base;
     return entry;
 }
@@ -305,9 +393,12 @@ static void walk_part(void *context, uint32_t part, uint32_t worker)
                                     lift_most_blocks(program, stretch));
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        const struct function *function = &program->functions[f];
+        struct function *function = &program->functions[f];
+        function->call_depth = INT32_MIN;
+        function->look_depth = INT32_MAX;
         if (function->refusal != REFUSAL_NONE || function->block_count == 0)
             continue;
+        function->call_depth = INT32_MAX;
         for (uint32_t b = 0; b < function->block_count; b++)
             walker.states[b] = (struct state){0};
         walker.function = f;

@@ -141,9 +141,29 @@ static bool looks_below(const struct program *program, uint32_t number, uint32_t
            jumps_to_traits(program, number, traits);
 }
 
+/* What is known of the calls of a function and its other part. */
+struct calls {
+    bool any;     /* some follow the ABI: SP was lowered for them */
+    bool outdone; /* something is looked at where SP is higher than at any of these, so
+                     that they say nothing of it */
+};
+
+static struct calls calls_of(const struct function *function, const struct function *rest)
+{
+    int32_t call = function->call_depth, look = function->look_depth;
+    bool any = function->has_calls;
+    if (rest != NULL) {
+        any |= rest->has_calls;
+        call = rest->call_depth < call ? rest->call_depth : call;
+        look = rest->look_depth < look ? rest->look_depth : look;
+    }
+    return (struct calls){any && call != INT32_MAX, look < call};
+}
+
 /* Bytes below SP may be in use. Code that makes no call may address them in more ways
  * than can be followed (an index, a pointer made of the frame register), so there every
- * look at the stack counts. Compilers lower SP by all they need in functions that call.
+ * look at the stack counts. Compilers lower SP by all they need in functions that call
+ * (but do not know of calls that are made by inline assembly, or by the hooks of profilers).
  * A helper that is jumped to runs in the frame of its sites. */
 static bool may_use(const struct zones *zones, uint32_t number)
 {
@@ -153,14 +173,16 @@ static bool may_use(const struct zones *zones, uint32_t number)
     const struct function *function = &program->functions[number];
     uint32_t other = zones_other_part(zones, number);
     const struct function *rest = other == NO_INDEX ? NULL : &program->functions[other];
-    bool calls = function->has_calls || (rest != NULL && rest->has_calls);
+    struct calls calls = calls_of(function, rest);
     if (program->code[function->code].helpers)
         return true;
-    if (!calls &&
+    if (!calls.any &&
         (is_astray(zones, number) || (rest != NULL && is_astray(zones, other)) ||
          (rest != NULL && !is_known_code(rest))))
         return true;
-    uint32_t traits = calls ? (uint32_t)INSN_BELOW_SP : looks;
+    if (calls.any && calls.outdone)
+        return true;
+    uint32_t traits = calls.any ? (uint32_t)INSN_BELOW_SP : looks;
     return looks_below(program, number, traits) ||
            (rest != NULL && looks_below(program, other, traits));
 }

@@ -97,6 +97,8 @@ static void judge_lea(struct insn *out, const ZydisDecodedOperand *operands)
     else if (to_rsp)
         out->traits |=
             INSN_SP_OPAQUE; /* from elsewhere (DRAP): says nothing of below */
+    else if (mem->base == ZYDIS_REGISTER_RBP)
+        set_sp(out, INSN_FRAME_COPY | (plain ? 0u : INSN_INDEXED), mem->disp.value);
 }
 
 static void judge_move(struct insn *out, const ZydisDecodedInstruction *insn,
@@ -109,6 +111,10 @@ static void judge_move(struct insn *out, const ZydisDecodedInstruction *insn,
              operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
              !is_rsp(operands[0].reg.value))
         set_sp_copy(out, &operands[0], 0);
+    else if (is_register(&operands[1], ZYDIS_REGISTER_RBP) &&
+             operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+             !is_rsp(operands[0].reg.value))
+        set_sp(out, INSN_FRAME_COPY, 0);
     else if (names_rsp(insn, operands))
         out->traits |= INSN_SP_OPAQUE;
 }
