@@ -41,7 +41,7 @@ enum flow {
     FLOW_CALL,          /* a direct call, then (usually) the next instruction */
     FLOW_CALL_INDIRECT, /* the same through a register or memory */
     FLOW_RETURN,
-    FLOW_STOP,          /* never goes on: ud2, hlt, brk, udf */
+    FLOW_STOP,          /* never goes on: ud2, udf */
     FLOW_COUNT
 };
 
@@ -77,7 +77,8 @@ enum insn_trait {
                                      [SP + sp_value], [frame register + sp_value] or a fixed
                                      address; a division; arithmetic that may raise a
                                      floating-point exception */
-    INSN_GLUED = 1u << 17,        /* must not be parted from the next one (set by lifter) */
+    INSN_GLUED = 1u << 17,        /* must not be parted from the next one (set by the lifter,
+                                     too) */
     INSN_LEADER = 1u << 18,       /* first of a basic block (set by the lifter) */
     INSN_FORBIDDEN = 1u << 19,    /* the lifter forbids moving it, whatever the target says:
                                      TLS sequences, calls that return twice, … */

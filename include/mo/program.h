@@ -102,6 +102,7 @@ struct jump_table {
     bool is_signed;   /* TABLE_RAW: entries are sign-extended */
     uint8_t shift;    /* TABLE_RAW */
     uint32_t base;    /* TABLE_RAW: section offset in the code section */
+    bool doubtful; /* TABLE_LABELS: the jump may be a tail call, if the stack allows it */
     /* Instructions (indices, or NO_INDEX) whose taking of an inner label it explains. */
     uint32_t explains;
     const uint32_t *targets; /* `count` section offsets in code sections: */

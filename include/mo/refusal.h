@@ -48,6 +48,8 @@
     X(BAD_FRAME, "sealed", "unwind entry that cannot be read")                         \
     X(DEPTH_MISMATCH, "sealed", "code and unwind rows disagree about the stack depth") \
     X(SPLIT_STACK, "sealed", "segmented stack prologue")                               \
+    X(HARDENED, "sealed", "returns in a hardened way that a helper would not")         \
+    X(STACK_SETUP, "sealed", "sets up its stack")                                      \
     X(PATCHABLE, "sealed", "entry that is patched at run time")                        \
     /* instructions */                                                                 \
     X(INSN_PINNED, "pinned", "instruction that must stay where it is")                 \

@@ -172,6 +172,11 @@ static void fill_function(const struct filler *filler, uint32_t number)
         if ((insn->traits & filler->veneer_live) != 0) {
             fact->flags |= FACT_VENEER_LIVE;
         }
+        /* Whether or not the first half has a token of its own. */
+        if ((insn->traits & INSN_GLUED) != 0 && i + 1 < end &&
+            (insn[1].traits & INSN_LEADER) == 0) {
+            fact[1].flags |= FACT_PARTED;
+        }
     }
     throws_fill(program, function, filler->at, filler->site_end);
     for (uint32_t b = 0; b < function->block_count; b++) {

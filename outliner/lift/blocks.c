@@ -51,7 +51,7 @@ static void cut_function(struct program *program, uint32_t number)
 }
 
 struct parts {
-    struct program *program;
+    struct lift *lift;
     struct stretches stretches;
 };
 
@@ -61,8 +61,9 @@ static void mark_part(void *context, uint32_t number, uint32_t worker)
     struct stretch stretch = parts->stretches.items[number];
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++) {
-        struct function *function = &parts->program->functions[f];
-        function->block_count = mark_leaders(parts->program, function);
+        struct function *function = &parts->lift->program->functions[f];
+        lift_special(parts->lift, f);
+        function->block_count = mark_leaders(parts->lift->program, function);
     }
 }
 
@@ -72,14 +73,14 @@ static void cut_part(void *context, uint32_t number, uint32_t worker)
     struct stretch stretch = parts->stretches.items[number];
     (void)worker;
     for (uint32_t f = stretch.first; f < stretch.first + stretch.count; f++)
-        cut_function(parts->program, f);
+        cut_function(parts->lift->program, f);
 }
 
 void lift_blocks(struct lift *lift)
 {
     struct program *program = lift->program;
     struct arena *stage = arena_new();
-    struct parts parts = {program, program_stretches(stage, program, PART_INSNS)};
+    struct parts parts = {lift, program_stretches(stage, program, PART_INSNS)};
     parallel_do(program->workers, parts.stretches.count, mark_part, &parts);
     for (uint32_t f = 0; f < program->function_count; f++) {
         program->functions[f].first_block = program->block_count;

@@ -261,9 +261,13 @@ static void check(struct walker *walker, uint32_t number, const struct state *st
         !program->code[function->code].helpers &&
         !name_moves_frame(program_function_name(program, walker->function)))
         lift_seal(walker->lift, walker->function, REFUSAL_DEPTH_MISMATCH, insn->offset);
-    if (insn->flow == FLOW_JUMP_INDIRECT && !table_of_insn(program, number) && !home &&
+    const struct jump_table *table =
+        insn->flow == FLOW_JUMP_INDIRECT ? table_of_insn(program, number) : NULL;
+    if (insn->flow == FLOW_JUMP_INDIRECT && !table && !home &&
         !program->code[function->code].helpers)
         lift_seal(walker->lift, walker->function, REFUSAL_INDIRECT_JUMP, insn->offset);
+    if (table && table->doubtful && home) /* so the labels are for something else */
+        lift_seal(walker->lift, walker->function, REFUSAL_LABEL_TAKEN, insn->offset);
     if ((insn->traits & INSN_BELOW_SP) || below_stack(walker, number, state))
         function->red_zone = true;
     if (program->target->call_pushes == 0)

@@ -13,7 +13,8 @@
  * of their own, and an assembler's author who computes with one ("label + 64 * i")
  * makes no table of them. So a table lies in plain data, has two entries or more side
  * by side, eight bytes each, all of one function - and that function has a jump to use
- * them.
+ * them, and refers to the table. Pairs of an instruction and where to go on after a fault
+ * look like a table, too, but only the fault handler refers to them.
  */
 #include "outliner/lift/lift.h"
 
@@ -73,7 +74,7 @@ bool label_is_goto(struct lift *lift, uint32_t function,
                  section->relocs[number + 1].offset == at + ENTRY;
     if (!before && !after)
         return false;
-    struct label add = {function, label->position};
+    struct label add = {function, label->position, label->section, (uint32_t)at};
     array_push(lift->arena, &lift->labels, add);
     return true;
 }
@@ -92,10 +93,87 @@ static int by_insn(const void *left, const void *right)
     return a->insn < b->insn ? -1 : a->insn > b->insn;
 }
 
+/* How a function refers to where the addresses of its labels lie. */
+enum use {
+    USE_NONE,
+    USE_SECTION, /* to something in that section: perhaps through an anchor */
+    USE_ENTRY,   /* to one of them, or between them */
+};
+
+/* Where a section's entries lie. */
+struct range {
+    uint32_t section, first, last; /* section index, section offsets */
+};
+struct ranges {
+    const struct range *items; /* sorted by section */
+    uint32_t count;
+};
+
+static int by_place(const void *left, const void *right)
+{
+    const struct range *a = left, *b = right;
+    if (a->section != b->section)
+        return a->section < b->section ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static struct ranges ranges_of(struct arena *stage, const struct label *labels,
+                               uint32_t count)
+{
+    struct range *ranges = arena_new_array(stage, struct range, count);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        ranges[i] =
+            (struct range){labels[i].section, labels[i].offset, labels[i].offset};
+    qsort(ranges, count, sizeof *ranges, by_place);
+    for (uint32_t i = 1; i < count; i++) {
+        if (ranges[i].section == ranges[kept].section)
+            ranges[kept].last = ranges[i].last;
+        else
+            ranges[++kept] = ranges[i];
+    }
+    return (struct ranges){ranges, kept + 1};
+}
+
+static const struct range *find_range(const struct ranges *ranges, uint32_t section)
+{
+    uint32_t low = 0, high = ranges->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ranges->items[middle].section < section)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < ranges->count && ranges->items[low].section == section;
+    return found ? &ranges->items[low] : NULL;
+}
+
+/* The closest that there is. */
+static enum use use_of(const struct program *program, const struct function *function,
+                       const struct ranges *ranges)
+{
+    const struct object *object = program_object(program, function->code);
+    const struct section *section = program_section(program, function->code);
+    enum use use = USE_NONE;
+    for (uint32_t r = section_reloc_at(section, function->start);
+         r < section->reloc_count && section->relocs[r].offset < function->end; r++) {
+        const struct reloc *reloc = &section->relocs[r];
+        uint32_t insn = program_insn_of_reloc(program, function->code, reloc);
+        struct referent to =
+            program_referent(object, reloc, insn_reloc_bias(program, insn, reloc));
+        const struct range *range = to.local ? find_range(ranges, to.section) : NULL;
+        if (range && to.offset >= range->first && to.offset <= range->last)
+            return USE_ENTRY;
+        use = range ? USE_SECTION : use;
+    }
+    return use;
+}
+
 /* A table of the labels for each jump of the function that has none. False: no jump
  * uses them. */
-static bool add_tables(struct lift *lift, uint32_t number, const uint32_t *targets,
-                       uint32_t count)
+static bool add_tables(struct lift *lift, uint32_t number, enum use use,
+                       const uint32_t *targets, uint32_t count)
 {
     struct program *program = lift->program;
     const struct function *function = &program->functions[number];
@@ -113,6 +191,7 @@ static bool add_tables(struct lift *lift, uint32_t number, const uint32_t *targe
                                    .count = count,
                                    .entry_size = ENTRY,
                                    .kind = TABLE_LABELS,
+                                   .doubtful = use != USE_ENTRY,
                                    .explains = NO_INDEX,
                                    .targets = targets};
         array_push(lift->arena, &lift->tables, table);
@@ -132,7 +211,11 @@ static void settle(struct lift *lift, const struct label *labels, uint32_t count
         if (i == 0 || labels[i].position != labels[i - 1].position)
             targets[kept++] = labels[i].position;
     }
-    if (!add_tables(lift, labels->function, targets, kept))
+    struct arena *stage = arena_new();
+    struct ranges ranges = ranges_of(stage, labels, count);
+    enum use use = use_of(program, &program->functions[labels->function], &ranges);
+    arena_free(stage);
+    if (use == USE_NONE || !add_tables(lift, labels->function, use, targets, kept))
         lift_seal(lift, labels->function, REFUSAL_LABEL_TAKEN, labels->position);
 }
 

@@ -41,6 +41,7 @@ struct span_list {
 
 struct label {
     uint32_t function, position; /* index, section offset */
+    uint32_t section, offset;    /* of its object: the entry that holds its address */
 };
 
 struct taken_label {
@@ -83,6 +84,9 @@ bool insn_moves_frame(const struct program *program, uint32_t insn, uint32_t *bo
 /* Some instruction of the function has one of the traits. */
 bool function_has_traits(const struct program *program, uint32_t function,
                          uint32_t traits);
+
+/* special.c: what is under rules of its own in a function whose leaders are known. */
+void lift_special(struct lift *lift, uint32_t function);
 
 /* The most blocks that one of these functions has. */
 uint32_t lift_most_blocks(const struct program *program, struct stretch stretch);

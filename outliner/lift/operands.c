@@ -43,6 +43,20 @@ bool name_stays(const char *name)
     return false;
 }
 
+/* Of an instrumented call only the return address says where it was. */
+static bool is_place_name(const char *name)
+{
+    static const char prefix[] = "__sanitizer_cov_trace_";
+    return name[0] == '_' && strncmp(name, prefix, sizeof prefix - 1) == 0;
+}
+
+/* Functions return through it, so that no plain return is ever executed
+ * (-mfunction-return=thunk). */
+static bool is_return_thunk(const char *name)
+{
+    return name[0] == '_' && strcmp(name, "__x86_return_thunk") == 0;
+}
+
 static bool is_split_stack_name(const char *name)
 {
     return name[0] == '_' && strncmp(name, "__morestack", strlen("__morestack")) == 0;
@@ -91,7 +105,12 @@ static void set_target(const struct operand *operand)
 }
 
 /* What the name of a symbol says about whoever refers to it. */
-enum { NAME_STAYS = 1, NAME_SPLIT_STACK = 2, NAME_WRAPPED = 4 };
+enum {
+    NAME_STAYS = 1,
+    NAME_SPLIT_STACK = 2,
+    NAME_WRAPPED = 4,
+    NAME_RETURN_THUNK = 8
+};
 
 /* Under --wrap=foo an undefined foo is __wrap_foo, and an undefined __real_foo is foo; in
  * a file that defines it a name means what it always did (GNU ld, gold, mold; for lld all
@@ -119,9 +138,12 @@ static const uint8_t *judge_names(struct arena *arena, const struct lift_options
     uint8_t *names = arena_alloc(arena, object->symbol_count);
     for (uint32_t i = 0; i < object->symbol_count; i++) {
         const struct symbol *symbol = &object->symbols[i];
-        names[i] = (uint8_t)((name_stays(symbol->name) ? NAME_STAYS : 0) |
-                             (is_split_stack_name(symbol->name) ? NAME_SPLIT_STACK : 0) |
-                             (is_wrapped(options, symbol) ? NAME_WRAPPED : 0));
+        const char *name = symbol->name;
+        bool stays = name_stays(name) || is_place_name(name);
+        names[i] = (uint8_t)((stays ? NAME_STAYS : 0) |
+                             (is_split_stack_name(name) ? NAME_SPLIT_STACK : 0) |
+                             (is_wrapped(options, symbol) ? NAME_WRAPPED : 0) |
+                             (is_return_thunk(name) ? NAME_RETURN_THUNK : 0));
     }
     return names;
 }
@@ -136,6 +158,8 @@ static void apply_name(const struct operand *operand)
         insn->traits |= INSN_WRAPPED;
     if (name & NAME_SPLIT_STACK)
         lift_seal(operand->lift, operand->function, REFUSAL_SPLIT_STACK, insn->offset);
+    if (name & NAME_RETURN_THUNK)
+        lift_seal(operand->lift, operand->function, REFUSAL_HARDENED, insn->offset);
 }
 
 static void apply_reloc(const struct operand *operand)

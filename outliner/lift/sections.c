@@ -93,6 +93,30 @@ static void freeze_link_ordered(struct lift *lift, uint32_t object)
     }
 }
 
+/* Sections of code generators that say where calls and faults are, by their distance from
+ * a function's start, for a run-time system (LLVM's StackMaps.rst, FaultMaps.rst). */
+static bool holds_distances(const struct section *section)
+{
+    return strcmp(section->name, ".llvm_stackmaps") == 0 ||
+           strcmp(section->name, ".llvm_faultmaps") == 0;
+}
+
+static void freeze_mapped(struct lift *lift, uint32_t object)
+{
+    const struct object *of = lift->program->objects->items[object];
+    for (uint32_t i = 1; i < of->section_count; i++) {
+        const struct section *section = &of->sections[i];
+        for (uint32_t r = 0; holds_distances(section) && r < section->reloc_count; r++) {
+            uint32_t in = of->symbols[section->relocs[r].symbol].section;
+            uint32_t code = in < of->section_count
+                                ? program_code_of(lift->program, object, in)
+                                : NO_INDEX;
+            if (code != NO_INDEX)
+                lift_freeze(lift, code, REFUSAL_LINK_ORDER, 0);
+        }
+    }
+}
+
 /* Of several copies of a COMDAT group the linker keeps one, which one is its choice:
  * the first of the set is edited, the others stay as they are, so that any choice is
  * right. */
@@ -147,6 +171,7 @@ void lift_sections(struct lift *lift)
                 add_section(lift, o, s);
         }
         freeze_link_ordered(lift, o);
+        freeze_mapped(lift, o);
         freeze_copies(lift, seen, o);
     }
     index_sections(lift);

@@ -305,7 +305,9 @@ static void decode_add(uint32_t word, struct insn *out)
 static void decode_system_call(uint32_t word, struct insn *out)
 {
     if (out->flow == FLOW_RETURN) { /* retaa, eret, eretaa */
-        out->uses |= (1ull << LINK) | SP_BIT;
+        const bool to_anyone = (word & 0xffff0000u) == 0xd69f0000u; /* eret, eretaa */
+        out->uses |= to_anyone ? UINT64_MAX : (1ull << LINK) | SP_BIT;
+        out->flag_uses |= to_anyone ? AARCH64_FLAGS : 0;
         out->traits |= INSN_SP_OPAQUE;
         return;
     }
@@ -324,12 +326,15 @@ enum {
     REGISTER_FPCR = 0x5a20,      /* S3_3_C4_C4_0 */
     REGISTER_FPSR = 0x5a21,      /* S3_3_C4_C4_1 */
     REGISTER_TPIDR_EL0 = 0x5e82, /* S3_3_C13_C0_2 */
+    CRN_CRM_GCS = 0x25,          /* S3_x_C2_C5_x */
 };
 
 static void decode_system_register(const struct form *form, uint32_t word,
                                    struct insn *out)
 {
     const bool reads = form->kind == SYSTEM_READ;
+    /* GCSPR_ELx: a call moves it. */
+    const bool guarded = field(word, 8, 8) == CRN_CRM_GCS;
     switch (field(word, 5, 15)) {
     case REGISTER_NZCV:
         out->flag_uses |= reads ? AARCH64_FLAGS : 0;
@@ -339,7 +344,7 @@ static void decode_system_register(const struct form *form, uint32_t word,
     case REGISTER_FPSR:
     case REGISTER_TPIDR_EL0: break;
     default: /* msr spsel switches stacks; others change the machine */
-        out->traits |= INSN_OPAQUE | (reads ? 0u : INSN_PINNED);
+        out->traits |= INSN_OPAQUE | (reads && !guarded ? 0u : INSN_PINNED);
         break;
     }
 }

@@ -70,8 +70,9 @@ static const struct form branch_forms[] = {
     FLOW("svc", 0xd4000001, 0xffe0001f, 0, CALL_SYSTEM, FLOW_NEXT, INSN_PINNED),
     FLOW("hvc", 0xd4000002, 0xffe0001f, 0, CALL_SYSTEM, FLOW_NEXT, INSN_PINNED),
     FLOW("smc", 0xd4000003, 0xffe0001f, 0, CALL_SYSTEM, FLOW_NEXT, INSN_PINNED),
-    FLOW("brk", 0xd4200000, 0xffe0001f, 0, PLAIN, FLOW_STOP, INSN_PINNED),
-    FLOW("hlt", 0xd4400000, 0xffe0001f, 0, PLAIN, FLOW_STOP, INSN_PINNED),
+    /* A debugger, a handler or the host of a semihosted program goes on behind these. */
+    FLOW("brk", 0xd4200000, 0xffe0001f, 0, PLAIN, FLOW_NEXT, INSN_PINNED),
+    FLOW("hlt", 0xd4400000, 0xffe0001f, 0, CALL_SYSTEM, FLOW_NEXT, INSN_PINNED),
 };
 
 static const struct form system_forms[] = {
@@ -79,6 +80,9 @@ static const struct form system_forms[] = {
     F("barrier", 0xd503301f, 0xfffff01f, 0, BARRIER),
     F("mrs", 0xd5300000, 0xfff00000, D_W, SYSTEM_READ),
     F("msr", 0xd5100000, 0xfff00000, D_R, SYSTEM_WRITE),
+    /* The guarded control stack: a call has pushed to it. */
+    FT("gcs", 0xd50b7700, 0xffffff00, D_R, PLAIN, INSN_OPAQUE | INSN_PINNED),
+    FT("gcsl", 0xd52b7700, 0xffffff00, D_W, PLAIN, INSN_OPAQUE | INSN_PINNED),
     FT("sys", 0xd5080000, 0xfff80000, D_R, PLAIN, INSN_OPAQUE),
     FT("sysl", 0xd5280000, 0xfff80000, D_W, PLAIN, INSN_OPAQUE),
     F("cfinv", 0xd500401f, 0xffffffff, FLAGS_R | FLAGS_W, PLAIN),
@@ -239,9 +243,18 @@ static const struct form ordered_forms[] = {
     F("stg pre", 0xd9200c00, 0xff200c00, DSP_R | NSP_R | NSP_W, AT_TAG_PRE),
     F("stg post", 0xd9200400, 0xff200c00, DSP_R | NSP_R | NSP_W, AT_TAG_POST),
     F("ldg", 0xd9600000, 0xffe00c00, D_R | D_W | NSP_R, AT_TAG),
-    F("set", 0x19c00400, 0xfbe00c00, D_R | D_W | N_R | N_W | M_R | FLAGS_R | FLAGS_W,
+    /* Prologue, main part and epilogue stand side by side (Arm ARM C3.2.15). */
+    FT("setp", 0x19c00400, 0xfbe0cc00, D_R | D_W | N_R | N_W | M_R | FLAGS_R | FLAGS_W,
+       PLAIN, INSN_GLUED),
+    FT("setm", 0x19c04400, 0xfbe0cc00, D_R | D_W | N_R | N_W | M_R | FLAGS_R | FLAGS_W,
+       PLAIN, INSN_GLUED),
+    F("sete", 0x19c08400, 0xfbe0cc00, D_R | D_W | N_R | N_W | M_R | FLAGS_R | FLAGS_W,
       PLAIN),
-    F("cpy", 0x19000400, 0xfb200c00,
+    FT("cpyp", 0x19000400, 0xfbe00c00,
+       D_R | D_W | N_R | N_W | M_R | M_W | FLAGS_R | FLAGS_W, PLAIN, INSN_GLUED),
+    FT("cpym", 0x19400400, 0xfbe00c00,
+       D_R | D_W | N_R | N_W | M_R | M_W | FLAGS_R | FLAGS_W, PLAIN, INSN_GLUED),
+    F("cpye", 0x19800400, 0xfbe00c00,
       D_R | D_W | N_R | N_W | M_R | M_W | FLAGS_R | FLAGS_W, PLAIN),
 };
 
@@ -265,6 +278,9 @@ static const struct form udf_forms[] = {
 };
 
 static const struct form scalable_forms[] = {
+    /* The instruction that it prefixes follows it (Arm ARM C8, MOVPRFX). */
+    FT("movprfx", 0x0420bc00, 0xfffffc00, 0, UNKNOWN_STATE, INSN_GLUED),
+    FT("movprfx p", 0x04102000, 0xff3ee000, 0, UNKNOWN_STATE, INSN_GLUED),
     F("sve", 0x04000000, 0x1e000000, 0, UNKNOWN_STATE),
     F("sme", 0x80000000, 0x9e000000, 0, UNKNOWN_STATE),
 };

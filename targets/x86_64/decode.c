@@ -453,12 +453,11 @@ static enum flow flow_of(const ZydisDecodedInstruction *insn)
 {
     bool direct = insn->raw.imm[0].is_relative;
     switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_INT1:
-    case ZYDIS_MNEMONIC_INT3:
+    /* (Not int3 and hlt: a debugger or a handler goes on behind them, and so does a
+     * processor after an interrupt.) */
     case ZYDIS_MNEMONIC_UD0:
     case ZYDIS_MNEMONIC_UD1:
-    case ZYDIS_MNEMONIC_UD2:
-    case ZYDIS_MNEMONIC_HLT: return FLOW_STOP;
+    case ZYDIS_MNEMONIC_UD2: return FLOW_STOP;
     case ZYDIS_MNEMONIC_XBEGIN: return FLOW_BRANCH;
     case ZYDIS_MNEMONIC_XABORT: return FLOW_NEXT;
     case ZYDIS_MNEMONIC_IRET:

@@ -108,15 +108,17 @@ static const struct {
     {"48 8d 7c 24 f0",                INSN_SP_COPY | INSN_BELOW_SP,                 -16, FLOW_NEXT         },
     {"8d 7c 24 10",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* lea 16(%rsp),%edi */
     {"48 8d 0c 04",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* lea (%rsp,%rax),%rcx */
-    {"48 8b 04 24",                   INSN_SP_MEMORY,                                                 0,   FLOW_NEXT         }, /* mov (%rsp),%rax */
-    {"48 8b 44 24 f8",                INSN_SP_MEMORY | INSN_BELOW_SP,                                 -8,  FLOW_NEXT         },
-    {"48 8b 44 8c 08",                INSN_SP_MEMORY | INSN_FAULTS | INSN_INDEXED,                    8,   FLOW_NEXT         }, /* 8(%rsp,%rcx,4) */
+    {"48 8b 04 24",                   INSN_SP_MEMORY,                               0,   FLOW_NEXT         }, /* mov (%rsp),%rax */
+    {"48 8b 44 24 f8",                INSN_SP_MEMORY | INSN_BELOW_SP,               -8,  FLOW_NEXT         },
+    {"48 8b 44 8c 08",                INSN_SP_MEMORY | INSN_FAULTS | INSN_INDEXED,                 8,   FLOW_NEXT         }, /* 8(%rsp,%rcx,4) */
     {"48 89 24 24",                   INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* mov %rsp,(%rsp) */
     {"48 8b 64 24 08",                INSN_SP_OPAQUE,                               0,   FLOW_NEXT         }, /* mov 8(%rsp),%rsp */
     {"67 8b 04 24",                   INSN_SP_OPAQUE | INSN_FAULTS,                 0,   FLOW_NEXT         }, /* mov (%esp),%eax */
-    {"48 8b 45 f8",                   INSN_FRAME_MEMORY,                                              -8,  FLOW_NEXT         }, /* mov -8(%rbp),%rax */
-    {"48 8d 45 f8",                   0,                                            0,   FLOW_NEXT         }, /* lea -8(%rbp),%rax */
-    {"62 f1 7c 48 28 44 24 01",       INSN_SP_MEMORY,                                                 64,
+    {"48 8b 45 f8",                   INSN_FRAME_MEMORY,                            -8,  FLOW_NEXT         }, /* mov -8(%rbp),%rax */
+    {"48 8d 45 f8",                   INSN_FRAME_COPY,                              -8,  FLOW_NEXT         }, /* lea -8(%rbp),%rax */
+    {"48 8d 44 85 f8",                INSN_FRAME_COPY | INSN_INDEXED,               -8,  FLOW_NEXT         }, /* lea -8(%rbp,%rax,4),%rax */
+    {"48 89 e8",                      INSN_FRAME_COPY,                              0,   FLOW_NEXT         }, /* mov %rbp,%rax */
+    {"62 f1 7c 48 28 44 24 01",       INSN_SP_MEMORY,                               64,
      FLOW_NEXT                                                                                             }, /* vmovaps 64(%rsp),%zmm0 */
     {"e8 00 00 00 00",                INSN_PC_RELATIVE,                             0,   FLOW_CALL         },
     {"ff d0",                         0,                                            0,   FLOW_CALL_INDIRECT},
@@ -132,8 +134,8 @@ static const struct {
     {"f3 c3",                         0,                                            0,   FLOW_RETURN       },
     {"c2 08 00",                      INSN_PINNED,                                  0,   FLOW_RETURN       },
     {"0f 0b",                         INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_STOP         }, /* ud2 */
-    {"cc",                            INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_STOP         }, /* int3 */
-    {"f4",                            INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_STOP         }, /* hlt */
+    {"cc",                            INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_NEXT         }, /* int3 */
+    {"f4",                            INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_NEXT         }, /* hlt */
     {"0f 05",                         INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_NEXT         }, /* syscall */
     {"0f ae e8",                      INSN_PINNED | INSN_OPAQUE,                    0,   FLOW_NEXT         }, /* lfence */
     {"0f ae f0",                      0,                                            0,   FLOW_NEXT         }, /* mfence */
