@@ -56,6 +56,13 @@ CASES = [
         "    mov x9, #@\n    movprfx z0, z@\n    mul z0.s, p0/m, z0.s, z3.s\n" + SAME_ARM +
         "\n    ret"),
      "", r"movprfx[^\n]*\n(?![^\n]*mul)", True),
+    # (The link register of a leaf is wanted behind them.)
+    ("break that goes on", ARM, functions(
+        "    mov x9, #@\n" + SAME_ARM + "\n    brk #0xf000\n    mov x0, #@\n    ret"),
+     "", r"mov\s+x9, #0x[^\n]*\n[^\n]*\sbl\s", True),
+    ("call to the host", ARM, functions(
+        "    mov x9, #@\n" + SAME_ARM + "\n    hlt #0xf000\n    add x0, x0, x9\n    ret"),
+     "", r"mov\s+x\d+, x30", True),
     ("stack set-up", ARM, functions("    mov x9, #@\n" + SAME_ARM + "\n    mov sp, x2\n    b f0"),
      "STACK_SETUP", "", False),
     ("stack set-up", X86, functions("    mov $@, %edi\n" + SAME_X86 +
