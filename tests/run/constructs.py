@@ -90,7 +90,7 @@ PROFILING = [
     Row("pg-fentry-frame", ["-pg", "-mfentry", "-fno-pic", "-fno-omit-frame-pointer"],
         r"__fentry__", source="below_sp.c", targets=X86, link=["-pg", "-no-pie"],
         levels=("-O1", "-Os"), helpers=False),
-    Row("red-zone-calls", ["-fno-omit-frame-pointer"], r"call.*overwrite", source="below_sp.c",
+    Row("red-zone-calls", ["-fno-omit-frame-pointer"], r"sub\s+\$0x80,%rsp", source="below_sp.c",
         targets=X86, levels=("-O2", "-Os"), helpers=False),
     Row("record-mcount", ["-pg", "-mfentry", "-mrecord-mcount", "-fno-pic"], r"__mcount_loc",
         targets=X86, kinds=GCC, link=["-pg", "-no-pie"]),
