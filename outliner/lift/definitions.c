@@ -9,7 +9,8 @@
  * Compilers take them so only where they, too, rely on that (-fno-pic, -fpie).
  *
  * Weak names, and those in COMDAT groups, may mean the code of another object: it is
- * the same function by the language's rules, but other code.
+ * the same function by the language's rules, but other code. And with --wrap a name may
+ * mean another function even in its own object (lld).
  */
 #include "outliner/lift/inner_calls.h"
 
