@@ -60,7 +60,7 @@ static void dump_program(FILE *out, const struct options *options, struct arena 
         return;
     }
     struct tokens tokens;
-    tokens_make(stage, program, &tokens);
+    tokens_make(stage, program, options->reruns > 0, &tokens);
     if (options->dump == DUMP_TOKENS) {
         dump_tokens(out, program, &tokens);
         return;

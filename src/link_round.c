@@ -66,10 +66,11 @@ static bool plan_round(struct link *link, struct arena *stage, const struct set 
     if (round == 1)
         link->tables = program_tables(link->session, *program);
     struct tokens tokens;
+    bool again = round <= link->options->reruns;
     if (round == 1)
-        tokens_make(stage, *program, &tokens);
+        tokens_make(stage, *program, again, &tokens);
     else
-        tokens_make_changed(stage, *program, link->helpers, &tokens);
+        tokens_make_changed(stage, *program, again, link->helpers, &tokens);
     helpers_note(link->helpers, objects);
     struct plan_options choice = plan_options_of(link->options);
     plan_make(stage, *program, &tokens, &choice, plan);

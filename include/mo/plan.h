@@ -129,11 +129,13 @@ struct tokens {
     uint32_t alphabet;
     const bool *functions; /* by function index: whether it has any */
 };
-void tokens_make(struct arena *arena, const struct program *program, struct tokens *out);
+/* `again`: a round is to come, which has to understand what this one leaves. */
+void tokens_make(struct arena *arena, const struct program *program, bool again,
+                 struct tokens *out);
 /* The same for a later round: only code that may be part of a repeat which the round
  * before has not seen. `old`: names of the helpers that there were before that one. */
 struct table;
-void tokens_make_changed(struct arena *arena, const struct program *program,
+void tokens_make_changed(struct arena *arena, const struct program *program, bool again,
                          const struct table *old, struct tokens *out);
 /* Adds the names of the objects' helpers. */
 void helpers_note(struct table *names, const struct objects *objects);

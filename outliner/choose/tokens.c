@@ -40,7 +40,7 @@ struct writer {
 struct job {
     const struct program *program;
     const bool *wanted;         /* by instruction index; NULL: all */
-    const uint8_t *table_jumps; /* a bit for each instruction */
+    const uint8_t *dispatches;  /* a bit for each instruction */
     bool *functions;            /* see struct tokens */
     struct stretches stretches;
     struct part *parts;
@@ -85,7 +85,7 @@ static void put_insn(const struct job *job, struct writer *writer, uint32_t code
     struct token token;
     writer->key.size = 0;
     if ((job->wanted != NULL && !job->wanted[insn]) ||
-        bit_get(job->table_jumps, insn) ||
+        bit_get(job->dispatches, insn) ||
         insn_key(job->program, code, insn, KEY_EXACT, &writer->key, &token) !=
             REFUSAL_NONE) {
         separate(text);
@@ -116,12 +116,36 @@ static void put_function(const struct job *job, struct writer *writer,
     }
 }
 
-static const uint8_t *mark_table_jumps(struct arena *arena,
-                                       const struct program *program)
+/* Instructions that make the address which a jump through a table goes to: the sum of
+ * the table's address and an entry, the one that reads the entry, … */
+enum { DISPATCH_INSNS = 3 };
+
+static void mark_dispatch(const struct program *program, uint32_t jump, uint8_t *bits)
+{
+    uint64_t wanted = program->insns[jump].uses;
+    uint32_t left = DISPATCH_INSNS;
+    for (uint32_t i = jump;
+         left > 0 && i > 0 && (program->insns[i].traits & INSN_LEADER) == 0; i--) {
+        const struct insn *before = &program->insns[i - 1];
+        if ((before->defs & wanted) != 0) {
+            bit_set(bits, i - 1);
+            wanted = (wanted & ~before->defs) | before->uses;
+            left--;
+        }
+    }
+}
+
+/* The jumps; and what leads to them, for a later round: with that in helpers it would not
+ * find the tables, and a section with entries that nobody understands stays as it is. */
+static const uint8_t *mark_dispatches(struct arena *arena,
+                                      const struct program *program, bool again)
 {
     uint8_t *bits = arena_alloc(arena, program->insn_count / 8 + 1);
     for (uint32_t i = 0; i < program->table_count; i++) {
         bit_set(bits, program->tables[i].insn);
+        if (again) {
+            mark_dispatch(program, program->tables[i].insn, bits);
+        }
     }
     return bits;
 }
@@ -228,14 +252,14 @@ static uint32_t join_parts(struct arena *stage, const struct job *job,
     return next;
 }
 
-static void make(struct arena *arena, const struct program *program, const bool *wanted,
-                 struct tokens *out)
+static void make(struct arena *arena, const struct program *program, bool again,
+                 const bool *wanted, struct tokens *out)
 {
     struct arena *stage = arena_new();
     struct job *job = arena_new_one(stage, struct job);
     job->program = program;
     job->wanted = wanted;
-    job->table_jumps = mark_table_jumps(stage, program);
+    job->dispatches = mark_dispatches(stage, program, again);
     job->functions = arena_new_array(arena, bool, program->function_count);
     job->stretches = program_stretches(stage, program, PART_INSNS);
     job->parts = arena_new_array(stage, struct part, job->stretches.count);
@@ -257,15 +281,16 @@ static void make(struct arena *arena, const struct program *program, const bool 
     arena_free(stage);
 }
 
-void tokens_make(struct arena *arena, const struct program *program, struct tokens *out)
+void tokens_make(struct arena *arena, const struct program *program, bool again,
+                 struct tokens *out)
 {
-    make(arena, program, NULL, out);
+    make(arena, program, again, NULL, out);
 }
 
-void tokens_make_changed(struct arena *arena, const struct program *program,
+void tokens_make_changed(struct arena *arena, const struct program *program, bool again,
                          const struct table *old, struct tokens *out)
 {
     struct arena *stage = arena_new();
-    make(arena, program, changes_find(stage, program, old), out);
+    make(arena, program, again, changes_find(stage, program, old), out);
     arena_free(stage);
 }

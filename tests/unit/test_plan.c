@@ -13,7 +13,7 @@ static struct plan plan_with(struct toy *toy, const struct plan_options *options
     struct tokens tokens;
     struct plan plan;
     const struct program *program = toy_program(toy);
-    tokens_make(toy->arena, program, &tokens);
+    tokens_make(toy->arena, program, false, &tokens);
     plan_make(toy->arena, program, &tokens, options, &plan);
     return plan;
 }
