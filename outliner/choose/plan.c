@@ -3,6 +3,7 @@
  * From what has been chosen to the plan: helpers in the order in which they will lie,
  * each with a name made of what it is.
  */
+#include "mo/parallel.h"
 #include "outliner/choose/choose.h"
 
 #include <assert.h>
@@ -90,7 +91,7 @@ static uint32_t shift_of(const struct target *target, const struct candidate *ca
     return target->call_pushes + (stacked ? (uint32_t)target->save_stack_shift : 0);
 }
 
-static struct entry entry_of(struct buffer *key, const struct facts *facts,
+static struct entry entry_of(const struct facts *facts,
                              const struct candidates *candidates, uint32_t index)
 {
     const struct candidate *candidate = &candidates->items[index];
@@ -111,7 +112,6 @@ static struct entry entry_of(struct buffer *key, const struct facts *facts,
                          : 0,
         .saving = candidate->saving,
     };
-    entry.helper.hash = hash_of(key, facts, candidate, &entry.helper);
     /* Those without unwind ranges, then those with the plain row, those that push
      * something, then tails by row, and those without a body. */
     entry.group = entry.helper.tail ? 3 : entry.helper.inner ? 2 : 1;
@@ -122,6 +122,43 @@ static struct entry entry_of(struct buffer *key, const struct facts *facts,
         entry.group = 4;
     }
     return entry;
+}
+
+/* Helpers that make a part: about a millisecond. */
+enum { PART_HELPERS = 1024 };
+
+struct namer {
+    const struct facts *facts;
+    const struct candidates *candidates;
+    struct entry *entries; /* one for each of them */
+    struct arena **arenas; /* by worker */
+};
+
+static void hash_part(void *context, uint32_t part, uint32_t worker)
+{
+    const struct namer *namer = context;
+    struct buffer key = buffer_new(namer->arenas[worker]);
+    uint32_t first = part * PART_HELPERS, count = namer->candidates->count;
+    uint32_t end = count - first < PART_HELPERS ? count : first + PART_HELPERS;
+    for (uint32_t i = first; i < end; i++) {
+        struct helper *helper = &namer->entries[i].helper;
+        helper->hash =
+            hash_of(&key, namer->facts, &namer->candidates->items[i], helper);
+    }
+}
+
+static struct entry *entries_make(struct arena *stage, const struct facts *facts,
+                                  const struct candidates *candidates)
+{
+    uint32_t workers = facts->program->workers, count = candidates->count;
+    struct entry *entries = arena_new_array(stage, struct entry, count);
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i] = entry_of(facts, candidates, i);
+    }
+    struct namer namer = {facts, candidates, entries, parallel_arenas(stage, workers)};
+    parallel_do(workers, (count + PART_HELPERS - 1) / PART_HELPERS, hash_part, &namer);
+    parallel_adopt(stage, namer.arenas, workers);
+    return entries;
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -202,7 +239,6 @@ void plan_make(struct arena *arena, const struct program *program,
     struct arena *stage = arena_new();
     struct facts facts;
     struct candidates candidates = {0};
-    uint32_t count = 0;
     candidates_make(stage, program, tokens, options, &facts, &candidates);
     int64_t bound;
     relax(stage, &facts, &candidates, &bound);
@@ -210,11 +246,8 @@ void plan_make(struct arena *arena, const struct program *program,
     drop_others(&candidates);
     const uint32_t *positions = positions_of_insns(stage, &facts);
     ends_take(stage, &facts, positions, &candidates);
-    struct entry *entries = arena_new_array(stage, struct entry, candidates.count);
-    struct buffer key = buffer_new(stage);
-    for (uint32_t i = 0; i < candidates.count; i++) {
-        entries[count++] = entry_of(&key, &facts, &candidates, i);
-    }
+    struct entry *entries = entries_make(stage, &facts, &candidates);
+    uint32_t count = candidates.count;
     qsort(entries, count, sizeof *entries, compare_entries);
     part_hashes(stage, entries, count);
     entries_join(stage, &facts, positions, &candidates, entries, count);
