@@ -72,6 +72,7 @@ static const struct {
     {INSN_LINK_LIVE,     "link-live"    },
     {INSN_VENEER_LIVE,   "veneer-live"  },
     {INSN_FRAME_COPY,    "frame-copy"   },
+    {INSN_FRAME_STORED,  "frame-stored" },
     {INSN_INDEXED,       "indexed"      },
     {INSN_INNER,         "inner"        },
     {INSN_WRAPPED,       "wrapped"      },

@@ -28,6 +28,12 @@ static inline bool has_register(uint64_t regs, uint8_t reg)
     return reg < 64 && (regs >> reg & 1) != 0;
 }
 
+/* The most bytes that an access to memory has: 8 through general registers (bits 0-15). */
+static inline int64_t access_reach(uint64_t touched)
+{
+    return touched >> 16 ? 64 : 8;
+}
+
 #define REGSET_ALL ((struct regset){UINT64_MAX, UINT8_MAX})
 
 enum { MOST_INSN_BYTES = 15 }; /* on any machine */
@@ -87,6 +93,8 @@ enum insn_trait {
                                     action (set by the lifter) */
     INSN_INNER = 1u << 25,       /* a call that may be made with other things above its
                                     return address (set by the lifter: inner_calls.c) */
+    INSN_FRAME_STORED = 1u << 29, /* with SP_MEMORY, FRAME_MEMORY: the frame register is an
+                                     operand besides (not every target says so) */
     INSN_FRAME_COPY = 1u << 28,  /* other register = frame register + sp_value (+ index) (not
                                     every target says so) */
     INSN_WRAPPED = 1u << 27, /* refers to a name that `ld --wrap` gives another meaning in

@@ -134,8 +134,9 @@ static bool touches_above(const struct target *target, const struct insn *insn,
         (insn->traits & INSN_FRAME_MEMORY) && row_base(target, row) == BASE_FRAME;
     bool raises = (insn->traits & INSN_SP_ADJUST) && insn->sp_value > 0;
     int64_t at = above - row->cfa_offset, limit = -(int64_t)target->call_pushes;
+    int64_t end = insn->sp_value + access_reach(insn->uses | insn->defs);
     if (through_stack || through_frame)
-        return at + insn->sp_value >= limit;
+        return at + end > limit;
     return raises && row_base(target, row) == BASE_STACK && at >= limit;
 }
 

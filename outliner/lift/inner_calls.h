@@ -46,11 +46,12 @@ static inline bool insn_leaves(const struct function *function, const struct ins
             insn->target >= function->end);
 }
 
-/* It does something with the frame register that no trait describes: lea, mov. */
+/* It does something with the frame register itself: lea, mov. */
 static inline bool insn_copies_frame(const struct target *target, const struct insn *insn)
 {
     const uint32_t known = INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME;
-    return has_register(insn->uses, target->frame_register) && !(insn->traits & known);
+    return has_register(insn->uses, target->frame_register) &&
+           (!(insn->traits & known) || (insn->traits & INSN_FRAME_STORED));
 }
 
 /* Neither touches the stack, as far as anybody can tell, nor SP, nor looks at the frame

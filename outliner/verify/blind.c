@@ -97,15 +97,18 @@ static bool looks_above(struct look *look, const struct insn *insn,
     look->has_frame |= by_frame || (insn->traits & INSN_FRAME_SET);
     bool named = has_register(insn->uses, target->frame_register);
     bool far = (insn->traits & INSN_FRAME_MEMORY) && insn->sp_value >= pushed;
-    bool copies = named && !(insn->traits &
-                             (INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME));
+    bool copies =
+        named && ((insn->traits & INSN_FRAME_STORED) ||
+                  !(insn->traits &
+                    (INSN_FRAME_MEMORY | INSN_SP_ADJUST | INSN_SP_FROM_FRAME)));
+    int64_t end = insn->sp_value + access_reach(insn->uses | insn->defs);
     bool pops_more = insn->flow == FLOW_RETURN && (insn->traits & INSN_PINNED);
     bool points = (insn->traits & INSN_SP_COPY) && !(insn->traits & INSN_FRAME_SET);
     look->looks_beyond |= !by_frame && (far || copies);
     if ((!by_stack && !by_frame) || pops_more || points || (by_frame && copies) ||
         (insn->traits & (INSN_SP_OPAQUE | INSN_INDEXED)))
         return true;
-    if (((insn->traits & stack) || framed) && at + insn->sp_value >= -pushed)
+    if (((insn->traits & stack) || framed) && at + end > -pushed)
         return true;
     if (!(insn->traits & INSN_SP_ADJUST))
         return false;

@@ -129,6 +129,26 @@ static void judge_arithmetic(struct insn *out, const ZydisDecodedInstruction *in
         out->traits |= INSN_SP_OPAQUE;
 }
 
+/* Bits of memory by their number, which may be any. */
+static bool is_bit_string(const ZydisDecodedInstruction *insn,
+                          const ZydisDecodedOperand *operands)
+{
+    bool tests = insn->mnemonic == ZYDIS_MNEMONIC_BT ||
+                 insn->mnemonic == ZYDIS_MNEMONIC_BTS ||
+                 insn->mnemonic == ZYDIS_MNEMONIC_BTR ||
+                 insn->mnemonic == ZYDIS_MNEMONIC_BTC;
+    return tests && operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
+static bool names_rbp(const ZydisDecodedInstruction *insn,
+                      const ZydisDecodedOperand *operands)
+{
+    for (uint32_t i = 0; i < insn->operand_count_visible; i++)
+        if (is_register(&operands[i], ZYDIS_REGISTER_RBP))
+            return true;
+    return false;
+}
+
 static void judge_memory(struct insn *out, const ZydisDecodedInstruction *insn,
                          const ZydisDecodedOperand *operands)
 {
@@ -142,9 +162,12 @@ static void judge_memory(struct insn *out, const ZydisDecodedInstruction *insn,
         out->traits |= INSN_SP_OPAQUE;
     else if (mem->base == ZYDIS_REGISTER_RBP)
         set_sp(out, INSN_FRAME_MEMORY, mem->disp.value);
-    if ((out->traits & (INSN_SP_MEMORY | INSN_FRAME_MEMORY)) &&
-        mem->index != ZYDIS_REGISTER_NONE)
+    if (!(out->traits & (INSN_SP_MEMORY | INSN_FRAME_MEMORY)))
+        return;
+    if (mem->index != ZYDIS_REGISTER_NONE || is_bit_string(insn, operands))
         out->traits |= INSN_INDEXED;
+    if (names_rbp(insn, operands))
+        out->traits |= INSN_FRAME_STORED;
 }
 
 static void judge_other(struct insn *out, const ZydisDecodedInstruction *insn,

@@ -26,7 +26,7 @@
         subq    $32, %rsp
         .cfi_def_cfa_offset 48
         movl    %edi, 28(%rsp)
-        movq    39(%rsp), %rax
+        movq    32(%rsp), %rax
         call    undefined@PLT           # not: nobody knows the callee
         addq    $32, %rsp
         .cfi_def_cfa_offset 16
@@ -34,6 +34,30 @@
         .cfi_def_cfa_offset 8
         ret
         end     own_frame
+
+        begin   over_return             # begins in its frame, and ends above it
+        movups  -16(%rsp), %xmm0
+        movq    -4(%rsp), %rax
+        ret
+        end     over_return
+
+        begin   bit_string              # the bit may be anywhere
+        btq     %rcx, -8(%rsp)
+        ret
+        end     bit_string
+
+        begin   frame_kept              # who reads it again has a pointer
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset 6, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register 6
+        movq    %rbp, -8(%rbp)
+        movq    -8(%rbp), %rax
+        popq    %rbp
+        .cfi_def_cfa 7, 8
+        ret
+        end     frame_kept
 
         begin   argument
         movq    8(%rsp), %rax
@@ -358,6 +382,9 @@ chosen:
         .cfi_def_cfa_offset 16
         call    nothing@PLT             # inner
         call    own_frame@PLT           # inner
+        call    over_return@PLT         # not: it reads over its return address
+        call    bit_string@PLT          # not: it reads anywhere
+        call    frame_kept@PLT          # not: it has a pointer to its frame
         call    argument@PLT            # not: it reads an argument
         call    argument_deep@PLT       # not: it reads an argument
         call    argument_address@PLT    # not: it makes a pointer to one
