@@ -223,7 +223,8 @@ struct places {
     uint32_t outputs;
 };
 
-enum { PLACE_ELSEWHERE = 0, PLACE_UNKNOWN = UINT32_MAX };
+#define PLACE_ELSEWHERE 0u
+#define PLACE_UNKNOWN   UINT32_MAX
 
 /* Adds a script's. NULL, or the word that is not understood. */
 const char *places_read(struct arena *session, const struct command *command,
