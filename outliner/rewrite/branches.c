@@ -193,11 +193,11 @@ void branches_narrow(struct arena *arena, const struct program *program, uint32_
     uint32_t next = 0;
     for (uint32_t f = 0; f < of->function_count; f++) {
         const struct function *function = &program->functions[of->first_function + f];
-        struct branches branches = {layout->branches + next, 0};
-        uint32_t end = function->first_insn + function->insn_count;
-        for (; next < layout->branch_count && layout->branches[next] < end; next++)
-            branches.count++;
-        if (branches.count)
-            narrow_function(&narrower, function, branches);
+        uint32_t end = function->first_insn + function->insn_count, first = next;
+        while (next < layout->branch_count && layout->branches[next] < end)
+            next++;
+        if (next > first)
+            narrow_function(&narrower, function,
+                            (struct branches){layout->branches + first, next - first});
     }
 }
