@@ -113,8 +113,8 @@ static bool count_savings(struct link *link, const struct object *before,
     struct sizes new = sizes_of(&(struct objects){&after, 1});
     link->report.shared_entries += (int64_t)(old.eh_frame - new.eh_frame) +
                                    (int64_t)(old.eh_frame_hdr - new.eh_frame_hdr);
-    return (old.text == new.text &&old.eh_frame >= new.eh_frame &&old.eh_frame_hdr >=
-                            new.eh_frame_hdr) ||
+    return (old.text == new.text && old.eh_frame >= new.eh_frame &&
+            old.eh_frame_hdr >= new.eh_frame_hdr) ||
            fail(err, &(struct place){.file = after->name},
                 "internal error: sections of helpers grow when they are put together");
 }

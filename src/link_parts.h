@@ -8,11 +8,11 @@
 
 #include "mo/decoder.h"
 #include "mo/inputs.h"
+#include "mo/link.h"
 #include "mo/plan.h"
 #include "mo/progress.h"
 #include "mo/program.h"
 #include "mo/remarks.h"
-#include "mo/link.h"
 #include "mo/report.h"
 
 struct link {

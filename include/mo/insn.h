@@ -93,14 +93,14 @@ enum insn_trait {
                                     action (set by the lifter) */
     INSN_INNER = 1u << 25,       /* a call that may be made with other things above its
                                     return address (set by the lifter: inner_calls.c) */
-    INSN_FRAME_STORED = 1u << 29, /* with SP_MEMORY, FRAME_MEMORY: the frame register is an
-                                     operand besides (not every target says so) */
+    INSN_INDEXED = 1u << 26,     /* with SP_MEMORY, FRAME_MEMORY, FRAME_COPY: an index is
+                                    added, too (not every target says so) */
+    INSN_WRAPPED = 1u << 27,     /* refers to a name that `ld --wrap` gives another meaning in
+                                    other files (set by the lifter) */
     INSN_FRAME_COPY = 1u << 28,  /* other register = frame register + sp_value (+ index) (not
                                     every target says so) */
-    INSN_WRAPPED = 1u << 27, /* refers to a name that `ld --wrap` gives another meaning in
-                                other files (set by the lifter) */
-    INSN_INDEXED = 1u << 26,     /* with SP_MEMORY, FRAME_MEMORY, FRAME_COPY: an index is added, too
-                                    (not every target says so) */
+    INSN_FRAME_STORED = 1u << 29, /* with SP_MEMORY, FRAME_MEMORY: the frame register is an
+                                     operand besides (not every target says so) */
     INSN_VENEER_LIVE = 1u << 21,  /* a register that a veneer may clobber is live before it */
 };
 

@@ -33,6 +33,13 @@ static const char *const stay_names[] = {
     "___tls_get_addr", "returns_twice",
 };
 
+/* Of an instrumented call only the return address says where it was. */
+static bool is_place_name(const char *name)
+{
+    static const char prefix[] = "__sanitizer_cov_trace_";
+    return name[0] == '_' && strncmp(name, prefix, sizeof prefix - 1) == 0;
+}
+
 bool name_stays(const char *name)
 {
     for (size_t i = 0; i < sizeof stay_names / sizeof *stay_names; i++) {
@@ -40,14 +47,7 @@ bool name_stays(const char *name)
         if (name[0] == stay_names[i][0] && strcmp(name, stay_names[i]) == 0)
             return true;
     }
-    return false;
-}
-
-/* Of an instrumented call only the return address says where it was. */
-static bool is_place_name(const char *name)
-{
-    static const char prefix[] = "__sanitizer_cov_trace_";
-    return name[0] == '_' && strncmp(name, prefix, sizeof prefix - 1) == 0;
+    return is_place_name(name);
 }
 
 /* Functions return through it, so that no plain return is ever executed
@@ -139,8 +139,7 @@ static const uint8_t *judge_names(struct arena *arena, const struct lift_options
     for (uint32_t i = 0; i < object->symbol_count; i++) {
         const struct symbol *symbol = &object->symbols[i];
         const char *name = symbol->name;
-        bool stays = name_stays(name) || is_place_name(name);
-        names[i] = (uint8_t)((stays ? NAME_STAYS : 0) |
+        names[i] = (uint8_t)((name_stays(name) ? NAME_STAYS : 0) |
                              (is_split_stack_name(name) ? NAME_SPLIT_STACK : 0) |
                              (is_wrapped(options, symbol) ? NAME_WRAPPED : 0) |
                              (is_return_thunk(name) ? NAME_RETURN_THUNK : 0));
